@@ -58,23 +58,23 @@ type result struct {
 	silent bool
 }
 
-// answer has the file system answer the n bytes of r. A file system that panics has failed to.
-func (s *Server) answer(r *request, n int) {
-	if n < headerSize {
+// answer has the file system answer r. A file system that panics has failed to.
+func (s *Server) answer(r *request) {
+	if len(r.in) < headerSize {
 		return
 	}
 	s.begin(r)
-	a := s.try(r, n)
+	a := s.try(r)
 	s.end(r)
 	if !a.silent {
 		s.send(r, a.code, a.size, a.data)
 	}
 }
 
-func (s *Server) try(r *request, n int) (a result) {
+func (s *Server) try(r *request) (a result) {
 	defer func() {
 		if recover() != nil {
-			a = result{code: EIO, silent: r.isForget(n)}
+			a = result{code: EIO, silent: r.isForget()}
 		}
 	}()
 	h := r.header()
@@ -83,10 +83,10 @@ func (s *Server) try(r *request, n int) (a result) {
 	}
 	switch h.Opcode {
 	case opForget, opBatchForget:
-		s.forget(r, n)
+		s.forget(r)
 		return result{silent: true}
 	case opInterrupt:
-		in, _ := as[interruptIn](r, n)
+		in, _ := as[interruptIn](r)
 		if in == nil {
 			return result{code: EIO}
 		}
@@ -95,23 +95,23 @@ func (s *Server) try(r *request, n int) (a result) {
 	case opDestroy:
 		return result{}
 	case opLookup, opSymlink, opMknod, opMkdir, opUnlink, opRmdir, opRename, opRename2, opLink, opReadlink:
-		return s.names(r, n)
+		return s.names(r)
 	case opGetxattr, opListxattr, opSetxattr, opRemovexattr:
-		return s.xattrs(r, n)
+		return s.xattrs(r)
 	case opOpendir, opReaddir, opReaddirplus, opFsyncdir, opReleasedir:
-		return s.dirs(r, n)
+		return s.dirs(r)
 	}
-	return s.files(r, n)
+	return s.files(r)
 }
 
-func (s *Server) forget(r *request, n int) {
+func (s *Server) forget(r *request) {
 	if r.header().Opcode == opForget {
-		if in, _ := as[forgetIn](r, n); in != nil {
+		if in, _ := as[forgetIn](r); in != nil {
 			s.fs.Forget(in.NodeId, in.nlookup)
 		}
 		return
 	}
-	if in, rest := as[batchForgetIn](r, n); in != nil {
+	if in, rest := as[batchForgetIn](r); in != nil {
 		for _, f := range forgets(rest, in.count) {
 			s.fs.Forget(f.nodeID, f.nlookup)
 		}
@@ -119,8 +119,8 @@ func (s *Server) forget(r *request, n int) {
 }
 
 // call has f answer with a structure; a request that is too short for its type is EIO.
-func call[In, Out any](r *request, n int, f func(*In, []byte, *Out) Status) result {
-	in, rest := as[In](r, n)
+func call[In, Out any](r *request, f func(*In, []byte, *Out) Status) result {
+	in, rest := as[In](r)
 	if in == nil {
 		return result{code: EIO}
 	}
@@ -132,8 +132,8 @@ func call[In, Out any](r *request, n int, f func(*In, []byte, *Out) Status) resu
 type none struct{}
 
 // named is call for requests that end in a name.
-func named[In, Out any](r *request, n int, f func(*In, string, *Out) Status) result {
-	return call(r, n, func(in *In, rest []byte, out *Out) Status {
+func named[In, Out any](r *request, f func(*In, string, *Out) Status) result {
+	return call(r, func(in *In, rest []byte, out *Out) Status {
 		name, _, ok := text(rest)
 		if !ok {
 			return EIO
@@ -142,23 +142,23 @@ func named[In, Out any](r *request, n int, f func(*In, string, *Out) Status) res
 	})
 }
 
-func (s *Server) names(r *request, n int) result {
+func (s *Server) names(r *request) result {
 	c, fs := r.cancel, s.fs
 	switch r.header().Opcode {
 	case opLookup:
-		return named(r, n, func(in *InHeader, name string, out *EntryOut) Status { return fs.Lookup(c, in, name, out) })
+		return named(r, func(in *InHeader, name string, out *EntryOut) Status { return fs.Lookup(c, in, name, out) })
 	case opMknod:
-		return named(r, n, func(in *MknodIn, name string, out *EntryOut) Status { return fs.Mknod(c, in, name, out) })
+		return named(r, func(in *MknodIn, name string, out *EntryOut) Status { return fs.Mknod(c, in, name, out) })
 	case opMkdir:
-		return named(r, n, func(in *MkdirIn, name string, out *EntryOut) Status { return fs.Mkdir(c, in, name, out) })
+		return named(r, func(in *MkdirIn, name string, out *EntryOut) Status { return fs.Mkdir(c, in, name, out) })
 	case opLink:
-		return named(r, n, func(in *LinkIn, name string, out *EntryOut) Status { return fs.Link(c, in, name, out) })
+		return named(r, func(in *LinkIn, name string, out *EntryOut) Status { return fs.Link(c, in, name, out) })
 	case opUnlink:
-		return named(r, n, func(in *InHeader, name string, _ *none) Status { return fs.Unlink(c, in, name) })
+		return named(r, func(in *InHeader, name string, _ *none) Status { return fs.Unlink(c, in, name) })
 	case opRmdir:
-		return named(r, n, func(in *InHeader, name string, _ *none) Status { return fs.Rmdir(c, in, name) })
+		return named(r, func(in *InHeader, name string, _ *none) Status { return fs.Rmdir(c, in, name) })
 	case opSymlink:
-		return call(r, n, func(in *InHeader, rest []byte, out *EntryOut) Status {
+		return call(r, func(in *InHeader, rest []byte, out *EntryOut) Status {
 			name, rest, ok := text(rest)
 			target, _, ok2 := text(rest)
 			if !ok || !ok2 {
@@ -167,11 +167,11 @@ func (s *Server) names(r *request, n int) result {
 			return fs.Symlink(c, in, target, name, out)
 		})
 	case opRename:
-		return call(r, n, func(in *renameIn1, rest []byte, _ *none) Status {
+		return call(r, func(in *renameIn1, rest []byte, _ *none) Status {
 			return s.rename(c, &RenameIn{InHeader: in.InHeader, Newdir: in.newdir}, rest)
 		})
 	case opRename2:
-		return call(r, n, func(in *RenameIn, rest []byte, _ *none) Status { return s.rename(c, in, rest) })
+		return call(r, func(in *RenameIn, rest []byte, _ *none) Status { return s.rename(c, in, rest) })
 	}
 	target, code := fs.Readlink(c, r.header())
 	return result{code: code, data: target}
@@ -186,13 +186,13 @@ func (s *Server) rename(cancel <-chan struct{}, in *RenameIn, names []byte) Stat
 	return s.fs.Rename(cancel, in, from, to)
 }
 
-func (s *Server) xattrs(r *request, n int) result {
+func (s *Server) xattrs(r *request) result {
 	c, fs, op := r.cancel, s.fs, r.header().Opcode
 	switch op {
 	case opRemovexattr:
-		return named(r, n, func(in *InHeader, name string, _ *none) Status { return fs.RemoveXAttr(c, in, name) })
+		return named(r, func(in *InHeader, name string, _ *none) Status { return fs.RemoveXAttr(c, in, name) })
 	case opSetxattr:
-		return call(r, n, func(in *SetXAttrIn, rest []byte, _ *none) Status {
+		return call(r, func(in *SetXAttrIn, rest []byte, _ *none) Status {
 			name, value, ok := text(rest)
 			if !ok || len(value) < int(in.Size) {
 				return EIO
@@ -200,7 +200,7 @@ func (s *Server) xattrs(r *request, n int) result {
 			return fs.SetXAttr(c, in, name, value[:in.Size])
 		})
 	}
-	in, rest := as[getXAttrIn](r, n)
+	in, rest := as[getXAttrIn](r)
 	if in == nil {
 		return result{code: EIO}
 	}
@@ -227,17 +227,17 @@ func (s *Server) xattrs(r *request, n int) result {
 	return result{code: code, size: int(unsafe.Sizeof(sizeOut{}))}
 }
 
-func (s *Server) dirs(r *request, n int) result {
+func (s *Server) dirs(r *request) result {
 	c, fs := r.cancel, s.fs
 	switch op := r.header().Opcode; op {
 	case opOpendir:
-		return call(r, n, func(in *OpenIn, _ []byte, out *OpenOut) Status { return fs.OpenDir(c, in, out) })
+		return call(r, func(in *OpenIn, _ []byte, out *OpenOut) Status { return fs.OpenDir(c, in, out) })
 	case opFsyncdir:
-		return call(r, n, func(in *FsyncIn, _ []byte, _ *none) Status { return fs.FsyncDir(c, in) })
+		return call(r, func(in *FsyncIn, _ []byte, _ *none) Status { return fs.FsyncDir(c, in) })
 	case opReleasedir:
-		return call(r, n, func(in *ReleaseIn, _ []byte, _ *none) Status { fs.ReleaseDir(in); return OK })
+		return call(r, func(in *ReleaseIn, _ []byte, _ *none) Status { fs.ReleaseDir(in); return OK })
 	default:
-		in, _ := as[ReadIn](r, n)
+		in, _ := as[ReadIn](r)
 		if in == nil {
 			return result{code: EIO}
 		}
@@ -252,23 +252,23 @@ func (s *Server) dirs(r *request, n int) result {
 	}
 }
 
-func (s *Server) files(r *request, n int) result {
+func (s *Server) files(r *request) result {
 	c, fs := r.cancel, s.fs
 	switch r.header().Opcode {
 	case opGetattr:
-		return call(r, n, func(in *GetAttrIn, _ []byte, out *AttrOut) Status { return fs.GetAttr(c, in, out) })
+		return call(r, func(in *GetAttrIn, _ []byte, out *AttrOut) Status { return fs.GetAttr(c, in, out) })
 	case opSetattr:
-		return call(r, n, func(in *SetAttrIn, _ []byte, out *AttrOut) Status { return fs.SetAttr(c, in, out) })
+		return call(r, func(in *SetAttrIn, _ []byte, out *AttrOut) Status { return fs.SetAttr(c, in, out) })
 	case opAccess:
-		return call(r, n, func(in *AccessIn, _ []byte, _ *none) Status { return fs.Access(c, in) })
+		return call(r, func(in *AccessIn, _ []byte, _ *none) Status { return fs.Access(c, in) })
 	case opStatfs:
-		return call(r, n, func(in *InHeader, _ []byte, out *StatfsOut) Status { return fs.StatFs(c, in, out) })
+		return call(r, func(in *InHeader, _ []byte, out *StatfsOut) Status { return fs.StatFs(c, in, out) })
 	case opOpen:
-		return call(r, n, func(in *OpenIn, _ []byte, out *OpenOut) Status { return fs.Open(c, in, out) })
+		return call(r, func(in *OpenIn, _ []byte, out *OpenOut) Status { return fs.Open(c, in, out) })
 	case opCreate:
-		return named(r, n, func(in *CreateIn, name string, out *CreateOut) Status { return fs.Create(c, in, name, out) })
+		return named(r, func(in *CreateIn, name string, out *CreateOut) Status { return fs.Create(c, in, name, out) })
 	case opRead:
-		in, _ := as[ReadIn](r, n)
+		in, _ := as[ReadIn](r)
 		if in == nil {
 			return result{code: EIO}
 		}
@@ -280,7 +280,7 @@ func (s *Server) files(r *request, n int) result {
 		m, code := from.into(room)
 		return result{code: code, data: room[:m]}
 	case opWrite:
-		return call(r, n, func(in *WriteIn, data []byte, out *sizeOut) (code Status) {
+		return call(r, func(in *WriteIn, data []byte, out *sizeOut) (code Status) {
 			if len(data) < int(in.Size) {
 				return EIO
 			}
@@ -288,25 +288,25 @@ func (s *Server) files(r *request, n int) result {
 			return code
 		})
 	case opLseek:
-		return call(r, n, func(in *LseekIn, _ []byte, out *LseekOut) Status { return fs.Lseek(c, in, out) })
+		return call(r, func(in *LseekIn, _ []byte, out *LseekOut) Status { return fs.Lseek(c, in, out) })
 	case opCopyFileRange:
-		return call(r, n, func(in *CopyFileRangeIn, _ []byte, out *sizeOut) (code Status) {
+		return call(r, func(in *CopyFileRangeIn, _ []byte, out *sizeOut) (code Status) {
 			out.size, code = fs.CopyFileRange(c, in)
 			return code
 		})
 	case opFallocate:
-		return call(r, n, func(in *FallocateIn, _ []byte, _ *none) Status { return fs.Fallocate(c, in) })
+		return call(r, func(in *FallocateIn, _ []byte, _ *none) Status { return fs.Fallocate(c, in) })
 	case opFlush:
-		return call(r, n, func(in *FlushIn, _ []byte, _ *none) Status { return fs.Flush(c, in) })
+		return call(r, func(in *FlushIn, _ []byte, _ *none) Status { return fs.Flush(c, in) })
 	case opGetlk:
-		return call(r, n, func(in *LkIn, _ []byte, out *LkOut) Status { return fs.GetLk(c, in, out) })
+		return call(r, func(in *LkIn, _ []byte, out *LkOut) Status { return fs.GetLk(c, in, out) })
 	case opSetlk, opSetlkw:
 		wait := r.header().Opcode == opSetlkw
-		return call(r, n, func(in *LkIn, _ []byte, _ *none) Status { return fs.SetLk(c, in, wait) })
+		return call(r, func(in *LkIn, _ []byte, _ *none) Status { return fs.SetLk(c, in, wait) })
 	case opFsync:
-		return call(r, n, func(in *FsyncIn, _ []byte, _ *none) Status { return fs.Fsync(c, in) })
+		return call(r, func(in *FsyncIn, _ []byte, _ *none) Status { return fs.Fsync(c, in) })
 	case opRelease:
-		return call(r, n, func(in *ReleaseIn, _ []byte, _ *none) Status { fs.Release(c, in); return OK })
+		return call(r, func(in *ReleaseIn, _ []byte, _ *none) Status { fs.Release(c, in); return OK })
 	}
 	return result{code: ENOSYS}
 }

@@ -1,6 +1,9 @@
 package fuse
 
 import (
+	"bytes"
+	"runtime"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -47,11 +50,12 @@ func TestShortRequestsAreRefused(t *testing.T) {
 	for op := uint32(1); op < 60; op++ {
 		for n := headerSize; n < headerSize+90; n++ {
 			r := newRequest()
+			r.in = r.short[:n]
 			for i := range r.in {
 				r.in[i] = 0xff // no NUL anywhere, no size that fits
 			}
 			*r.header() = InHeader{Opcode: op}
-			a := s.try(r, n) // s.fs is nil: whatever reaches it panics, which is EIO too
+			a := s.try(r) // s.fs is nil: whatever reaches it panics, which is EIO too
 			if !a.silent && a.code != EIO && a.code != ENOSYS && op != opDestroy && op != opInterrupt {
 				t.Fatalf("operation %d with %d bytes: %v", op, n, a.code)
 			}
@@ -62,6 +66,7 @@ func TestShortRequestsAreRefused(t *testing.T) {
 func TestInterruptReachesTheRequest(t *testing.T) {
 	s := &Server{}
 	r := newRequest()
+	r.in = r.short
 	r.header().Unique = 7
 	if c := s.interrupt(7); c != EAGAIN {
 		t.Errorf("nobody works on it: %v", c)
@@ -83,6 +88,65 @@ func TestInterruptReachesTheRequest(t *testing.T) {
 		t.Error("the next request was told too")
 	default:
 	}
+}
+
+// asking is a file system whose lookups wait until they are told, as those do that a person is asked about.
+type asking struct {
+	FileSystem
+	waiting sync.WaitGroup
+	answer  chan struct{}
+}
+
+func (a *asking) Init(*Server) {}
+func (a *asking) OnUnmount()   {}
+func (a *asking) Lookup(<-chan struct{}, *InHeader, string, *EntryOut) Status {
+	a.waiting.Done()
+	<-a.answer
+	return ENOENT
+}
+
+// asBytes is what the kernel would send.
+func asBytes[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+
+// A hundred lookups that wait do not hold a hundred buffers of the longest write's size.
+func TestWaitingRequestsKeepNoBuffer(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel := fds[1]
+	request := func(op uint32, body []byte) {
+		h := InHeader{Opcode: op, Length: uint32(headerSize + len(body))}
+		if _, err := unix.Write(kernel, append(bytes.Clone(asBytes(&h)), body...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hello := initIn{major: 7, minor: 34}
+	request(opInit, asBytes(&hello)[headerSize:])
+	fs := &asking{answer: make(chan struct{})}
+	s, err := New(fds[0], fs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	go func() { defer close(served); s.Serve() }()
+	const crowd = 100
+	fs.waiting.Add(crowd)
+	for range crowd {
+		request(opLookup, []byte("name\x00"))
+	}
+	fs.waiting.Wait()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > crowd*(maxWrite/8) {
+		t.Errorf("%d waiting requests hold %d kB", crowd, held>>10)
+	}
+	close(fs.answer)
+	unix.Close(kernel)
+	<-served
 }
 
 func TestStatusOfErrors(t *testing.T) {

@@ -8,9 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// request is the room for one request and its answer; it is used again and again.
+// request is one request and the room for its answer; it is used again and again.
 type request struct {
-	in        []byte // as it was read
+	buffer    []byte // what it is read into; nil: it was left to others
+	short     []byte // what it keeps if it is short
+	in        []byte // it, in one of the two
 	out       []byte // header, structure, data
 	data      []byte // room for long answers, made when the first one comes
 	cancel    chan struct{}
@@ -20,8 +22,23 @@ type request struct {
 // headRoom is more than the header and structure of any request but a write's data.
 const headRoom = 4096
 
+// maxShort bounds the requests that do not keep the buffer they were read into. What waits for an answer of a person's
+// carries a name (NAME_MAX), and a hundred of them may wait.
+const maxShort = 512
+
 func newRequest() *request {
-	return &request{in: make([]byte, maxWrite+headRoom), out: make([]byte, 512), cancel: make(chan struct{})}
+	return &request{short: make([]byte, maxShort), out: make([]byte, 512), cancel: make(chan struct{})}
+}
+
+// received makes r the n bytes that are in its buffer, and returns the buffer if r does without it.
+func (r *request) received(n int) (left []byte) {
+	if n > maxShort {
+		r.in = r.buffer[:n]
+		return nil
+	}
+	r.in = r.short[:copy(r.short, r.buffer[:n])]
+	left, r.buffer = r.buffer, nil
+	return left
 }
 
 const (
@@ -31,8 +48,8 @@ const (
 
 func (r *request) header() *InHeader { return (*InHeader)(unsafe.Pointer(&r.in[0])) }
 
-func (r *request) isForget(n int) bool {
-	return n >= headerSize && (r.header().Opcode == opForget || r.header().Opcode == opBatchForget)
+func (r *request) isForget() bool {
+	return len(r.in) >= headerSize && (r.header().Opcode == opForget || r.header().Opcode == opBatchForget)
 }
 
 // mayWait says whether the answer may have to wait for another request.
@@ -41,12 +58,12 @@ func (r *request) mayWait() bool {
 }
 
 // as is the request as a T, with what follows it; nil if it is too short for one.
-func as[T any](r *request, n int) (*T, []byte) {
+func as[T any](r *request) (*T, []byte) {
 	size := int(unsafe.Sizeof(*new(T)))
-	if n < size {
+	if len(r.in) < size {
 		return nil, nil
 	}
-	return (*T)(unsafe.Pointer(&r.in[0])), r.in[size:n]
+	return (*T)(unsafe.Pointer(&r.in[0])), r.in[size:]
 }
 
 // reply is the answer's structure, all zero.
@@ -93,15 +110,16 @@ func (s *Server) send(r *request, code Status, size int, data []byte) {
 
 // greet answers FUSE_INIT.
 func (s *Server) greet() error {
-	r := newRequest()
-	n, err := unix.Read(s.fd, r.in)
+	r := s.take()
+	n, err := unix.Read(s.fd, r.buffer)
 	for err == unix.EINTR {
-		n, err = unix.Read(s.fd, r.in)
+		n, err = unix.Read(s.fd, r.buffer)
 	}
 	if err != nil {
 		return err
 	}
-	in, _ := as[initIn](r, n)
+	s.keep(r.received(n))
+	in, _ := as[initIn](r)
 	if in == nil || in.Opcode != opInit || in.major != 7 || in.minor < 31 {
 		return fmt.Errorf("%w: the kernel does not speak version 7.31 of the protocol", unix.EPROTO)
 	}

@@ -25,6 +25,7 @@ type Server struct {
 	dead    bool
 	working []*request
 	spare   []*request
+	buffers [][]byte // that nothing is read into
 }
 
 // maxBackground bounds what the kernel sends ahead of need.
@@ -67,12 +68,14 @@ func (s *Server) loop() {
 			return
 		}
 		s.reading++
+		s.lend(r)
 		s.mu.Unlock()
-		n, err := unix.Read(s.fd, r.in)
+		n, err := unix.Read(s.fd, r.buffer)
 		s.mu.Lock()
 		s.reading--
+		s.keep(r.received(max(n, 0)))
 		// What wants no answer comes as fast as the kernel likes, and is taken one by one.
-		more := err == nil && s.reading == 0 && !r.isForget(n)
+		more := err == nil && n > 0 && s.reading == 0 && !r.isForget()
 		if more {
 			s.loops.Add(1)
 		}
@@ -80,7 +83,7 @@ func (s *Server) loop() {
 		switch {
 		case err == unix.EINTR || err == unix.ENOENT || err == unix.EAGAIN: // ENOENT: interrupted before it was read
 			continue
-		case err != nil: // ENODEV: the file system is gone
+		case err != nil || n == 0: // ENODEV: the file system is gone
 			s.cancelAll()
 			return
 		}
@@ -88,7 +91,7 @@ func (s *Server) loop() {
 			go s.loop()
 		}
 		s.requests.Add(1)
-		s.answer(r, n)
+		s.answer(r)
 	}
 }
 
@@ -104,16 +107,19 @@ func (s *Server) NextOf(pid uint32) bool {
 
 func (s *Server) next(here func(pid uint32) bool) bool {
 	r := s.take()
-	n, err := unix.Read(s.fd, r.in)
+	n, err := unix.Read(s.fd, r.buffer)
+	s.mu.Lock()
+	s.keep(r.received(max(n, 0)))
+	s.mu.Unlock()
 	if err != nil {
 		s.give(r)
 		return err == unix.EINTR || err == unix.ENOENT
 	}
 	done := func() {
 		defer s.give(r)
-		s.answer(r, n)
+		s.answer(r)
 	}
-	if n < headerSize || here(r.header().Pid) && !r.mayWait() {
+	if len(r.in) < headerSize || here(r.header().Pid) && !r.mayWait() {
 		done()
 	} else {
 		s.loops.Go(done)
@@ -127,22 +133,46 @@ func (s *Server) Requests() uint64 { return s.requests.Load() }
 // Fd is the descriptor that requests are read from.
 func (s *Server) Fd() int { return s.fd }
 
+// take returns a request that can be read.
 func (s *Server) take() *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.spare); n > 0 {
-		r := s.spare[n-1]
-		s.spare = s.spare[:n-1]
-		return r
+	var r *request
+	if last := len(s.spare) - 1; last >= 0 {
+		r, s.spare = s.spare[last], s.spare[:last]
+	} else {
+		r = newRequest()
 	}
-	return newRequest()
+	s.lend(r)
+	return r
 }
 
 func (s *Server) give(r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.keep(r.buffer)
+	r.buffer = nil
 	if len(s.spare) < 4 {
 		s.spare = append(s.spare, r)
+	}
+}
+
+// lend gives r a buffer to be read into, if it has none; s.mu is held.
+func (s *Server) lend(r *request) {
+	if r.buffer != nil {
+		return
+	}
+	if last := len(s.buffers) - 1; last >= 0 {
+		r.buffer, s.buffers = s.buffers[last], s.buffers[:last]
+		return
+	}
+	r.buffer = make([]byte, maxWrite+headRoom)
+}
+
+// keep has a buffer lent again; s.mu is held.
+func (s *Server) keep(buffer []byte) {
+	if buffer != nil && len(s.buffers) < 4 {
+		s.buffers = append(s.buffers, buffer)
 	}
 }
 
