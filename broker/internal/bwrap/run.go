@@ -45,6 +45,9 @@ func Main(name string, args, env []string, std [3]*os.File, beside Beside) int {
 		}
 		return 0
 	}
+	if err := child.MakePoller(); err != nil {
+		return report(err, 0, name, std, nil)
+	}
 	r, err := parse(args, env, ownRights(), load)
 	if err == nil {
 		for _, w := range r.warnings {

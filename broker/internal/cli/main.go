@@ -93,6 +93,9 @@ type Before struct {
 // Main runs sbx and returns its exit status. args excludes the program's name.
 func Main(args, env []string, std [3]*os.File, before Before) int {
 	t := newTerm(env, std)
+	if err := child.MakePoller(); err != nil {
+		return t.fail(err)
+	}
 	t.before, t.Asked = before, before.Exec
 	if len(args) == 0 {
 		t.note(command.Usage(t.commands()))

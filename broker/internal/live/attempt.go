@@ -181,6 +181,9 @@ func (x *attempt) open() error {
 		if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
 			hint = session.RecordHint
 		}
+		if hint == "" {
+			return err
+		}
 		return &planner.Refusal{What: err.Error(), Hint: hint}
 	}
 	input.Assign(x.in, x.s.ID, x.s.Dir)

@@ -1,9 +1,11 @@
 package request
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
@@ -99,6 +101,9 @@ func RememberList(env []string, facts host.Facts, key string, words []string) (f
 func (r *Request) Settings(env []string, facts host.Facts, project string) (Settings, error) {
 	src := Sources(env, facts, project)
 	layers, err := policy.Load(src)
+	if errors.Is(err, syscall.EMFILE) { // not the file's fault
+		return Settings{}, err
+	}
 	if err != nil {
 		return Settings{}, &planner.Refusal{What: err.Error(),
 			Hint: "sbx does not run with a file that it cannot rely on; mend or remove it"}
