@@ -1,0 +1,61 @@
+package credential
+
+import (
+	"os"
+	"strconv"
+
+	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/shared/proxied"
+)
+
+// use records one request.
+func (g *Grants) use(u *proxied.Use) {
+	if u.Spent != nil {
+		g.mu.Lock()
+		if g.spent == nil {
+			g.spent = map[string]proxied.Spent{}
+		}
+		g.spent[u.Endpoint] = *u.Spent
+		g.mu.Unlock()
+		return
+	}
+	at := server(u.Host, u.Port)
+	e := audit.Event{Kind: audit.KindCredential, UID: os.Getuid(), Op: "use", Host: u.Host, Port: int(u.Port),
+		Decision: "allow", Reason: u.Failed}
+	for _, kv := range []audit.KV{{K: "credential", V: u.Secret},
+		{K: "endpoint", V: u.Endpoint}, {K: "method", V: u.Method},
+		{K: "status", V: number(u.Status)}} {
+		if kv.V != "" {
+			e.Detail = append(e.Detail, kv)
+		}
+	}
+	if u.Issued {
+		e.Op = "issue"
+	}
+	switch {
+	case u.Decoy != "":
+		e.Kind, e.Decision, e.Op, e.Reason = audit.KindDeny, "deny", "request", u.Refused
+		g.by.Marked(u.Decoy, at)
+	case u.Refused != "":
+		e.Kind, e.Decision, e.Op, e.Reason = audit.KindDeny, "deny", "request", u.Refused
+		g.by.Refused("request to "+quoting.Quote(at)+": "+quoting.ASCII(u.Refused), false)
+	case u.Strayed:
+		e.Decision, e.Reason = "deny", "its placeholder stood where it does not belong, and was left there"
+		g.by.Refused("the placeholder of credential "+u.Secret+" was sent to "+quoting.Quote(at)+
+			", where it does not belong", false)
+	case u.Failed != "":
+		e.Kind, e.Decision = audit.KindError, ""
+		g.by.Refused("request to "+quoting.Quote(at)+": "+quoting.ASCII(u.Failed), true)
+	}
+	g.note(e)
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func count(n int64) string { return strconv.FormatInt(n, 10) }
