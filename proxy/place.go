@@ -10,8 +10,8 @@ import (
 )
 
 // put puts the values of secrets into a request, each only where it belongs at this site. used are those that were put
-// in; strayed are those whose placeholder stands anywhere else of the request's head, where it stays.
-func (p *proxy) put(site *proxied.Site, r *http.Request) (used, strayed []*secret) {
+// in.
+func (p *proxy) put(site *proxied.Site, r *http.Request) (used []*secret) {
 	for i, at := range site.Places {
 		s := p.secret(at.Secret)
 		if site.Inject && i == 0 {
@@ -23,12 +23,17 @@ func (p *proxy) put(site *proxied.Site, r *http.Request) (used, strayed []*secre
 			used = append(used, s)
 		}
 	}
+	return used
+}
+
+// strayed are the secrets whose placeholder stands anywhere else of a request's head, where it stays.
+func (p *proxy) strayed(r *http.Request) (out []*secret) {
 	for _, s := range p.known() {
-		if mentions(r, s.Placeholder) {
-			strayed = append(strayed, s)
+		if mentions(r, s.Placeholder) || s.Key != "" && mentions(r, s.Key) {
+			out = append(out, s)
 		}
 	}
-	return used, strayed
+	return out
 }
 
 // inject sets the value, whatever the client has said there.

@@ -128,9 +128,13 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 	}
 	l.p = &proxy{conf: conf, out: &reports{to: w}, upstream: func(*proxied.Site) http.RoundTripper { return up },
 		secrets: []secret{
-			{proxied.Secret{Name: "one", Placeholder: ghost}, real},
-			{proxied.Secret{Name: "two", Placeholder: "sbx-placeholder-two-abcdefgh"}, "SECOND"}}}
+			{proxied.Secret{Name: "one", Placeholder: ghost}, real, nil},
+			{proxied.Secret{Name: "two", Placeholder: "sbx-placeholder-two-abcdefgh"}, "SECOND", nil}}}
 	for _, s := range conf.Secrets {
+		if s.Key != "" {
+			l.p.secrets = append(l.p.secrets, secret{Secret: s, aws: &realKey})
+			continue
+		}
 		g := &login{Secret: s, out: l.p.out, to: l.key.Recipient()}
 		g.begin(nil)
 		l.p.logins = append(l.p.logins, g)

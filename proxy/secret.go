@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 
+	"sbx.example/sbx/proxy/sigv4"
 	"sbx.example/sbx/shared/proxied"
 )
 
@@ -18,23 +20,38 @@ const maxSecret = 16 << 10
 type secret struct {
 	proxied.Secret
 	value string
+	aws   *sigv4.Key // nil: the value stands in requests by itself
+}
+
+// texts are what is sent of a secret, as it is spelled in requests. An access key's own secret is sent to nobody.
+func (s *secret) texts() []string {
+	if s.aws != nil {
+		return []string{s.aws.ID, s.aws.Token, url.QueryEscape(s.aws.Token)}
+	}
+	return []string{s.value, url.QueryEscape(s.value), url.PathEscape(s.value)}
 }
 
 // readSecret takes a value from its descriptor. A line feed at its end is the tool's that wrote it.
-func readSecret(f *os.File, s proxied.Secret) (string, error) {
+func readSecret(f *os.File, s proxied.Secret) (secret, error) {
+	out := secret{Secret: s}
 	var from io.Reader = f
 	if s.Sealed {
 		var err error
 		if from, err = opened(f, s.Keys); err != nil {
-			return "", err
+			return out, err
 		}
 	}
 	b, err := io.ReadAll(io.LimitReader(from, maxSecret+1))
 	if err != nil {
-		return "", err
+		return out, err
 	}
 	b = bytes.TrimRight(b, "\r\n")
-	return string(b), checkValue(b)
+	if s.Key != "" && len(b) <= maxSecret {
+		out.aws, err = readKey(b)
+		return out, err
+	}
+	out.value = string(b)
+	return out, checkValue(b)
 }
 
 // checkValue says why a value can stand in no request.

@@ -24,7 +24,8 @@ type proxy struct {
 	logins  []*login
 	ca      *authority
 	sites   []*site
-	record  *recorder // of endpoints; nil: none
+	record  *recorder     // of endpoints; nil: none
+	large   chan struct{} // places of large bodies that are held
 	// upstream asks the server of a site
 	upstream func(*proxied.Site) http.RoundTripper
 }
@@ -32,6 +33,7 @@ type proxy struct {
 // prepare makes the sites and the certificate authority.
 func (p *proxy) prepare() error {
 	var hosts []string
+	p.large = make(chan struct{}, maxLarge)
 	for i := range p.conf.Sites {
 		s := &p.conf.Sites[i]
 		for _, at := range s.Places {
@@ -64,8 +66,8 @@ func (p *proxy) read(f *os.File, s proxied.Secret) error {
 		p.logins = append(p.logins, l)
 		return err
 	}
-	value, err := readSecret(f, s)
-	p.secrets = append(p.secrets, secret{Secret: s, value: value})
+	x, err := readSecret(f, s)
+	p.secrets = append(p.secrets, x)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"sbx.example/sbx/proxy/sigv4"
 	"sbx.example/sbx/shared/proxied"
 )
 
@@ -52,6 +53,11 @@ type exchange struct {
 	login *login   // whose token endpoint is asked; nil: none
 	model string
 	asked int64 // bytes of the request
+
+	signer   *secret         // the access key whose placeholder has signed it; nil: none
+	verified *sigv4.Verified // its signature, if that is right and for what was granted
+	unsigned string          // else why it is not signed anew
+	large    bool            // it has a place for a large body
 }
 
 type exchangeKey struct{}
@@ -98,7 +104,14 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.forward.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
+	defer func() {
+		if x.large {
+			<-s.p.large
+		}
+	}()
+	if r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x)); s.signed(w, r, x) {
+		s.forward.ServeHTTP(w, r)
+	}
 }
 
 // versioned serves the site to clients that were told its address. Tools disagree on whether that ends in the API's
@@ -179,16 +192,24 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 			out.URL.RawPath = (&url.URL{Path: s.Prefix}).EscapedPath() + raw
 		}
 	}
-	used, strayed := s.p.put(s.Site, out)
-	if len(used) > 0 || s.meter != nil {
+	x := out.Context().Value(exchangeKey{}).(*exchange)
+	x.used = s.p.put(s.Site, out)
+	if len(x.used) > 0 || s.meter != nil {
 		// Go asks for gzip then and unpacks it: what the server sends back can be looked at.
 		out.Header.Del("Accept-Encoding")
 	}
-	for _, x := range strayed {
-		s.p.out.use(proxied.Use{Secret: x.Name, Host: s.Host, Port: s.Port, Method: out.Method, Strayed: true})
+	if x.verified != nil { // last: what is signed does not change any more
+		x.cover = append(x.cover, x.sign(out))
+		x.used = append(x.used, x.signer)
 	}
-	x := out.Context().Value(exchangeKey{}).(*exchange)
-	x.used, x.cover = used, spellings(used, out)
+	for _, k := range s.p.strayed(out) {
+		u := proxied.Use{Secret: k.Name, Host: s.Host, Port: s.Port, Method: out.Method, Strayed: true}
+		if k == x.signer {
+			u.Unsigned = x.unsigned
+		}
+		s.p.out.use(u)
+	}
+	x.cover = append(x.cover, spellings(x.used, out)...)
 }
 
 // answered looks at what comes back, before any of it goes on.
@@ -251,7 +272,7 @@ const leastCovered = 8
 // spellings are the values as a request has them: plain, in an address, and in HTTP's own authentication.
 func spellings(used []*secret, out *http.Request) (list []string) {
 	for _, u := range used {
-		list = append(list, u.value, url.QueryEscape(u.value), url.PathEscape(u.value))
+		list = append(list, u.texts()...)
 	}
 	for _, v := range out.Header["Authorization"] {
 		if scheme, token, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Basic") && len(used) > 0 {
@@ -266,6 +287,12 @@ func spellings(used []*secret, out *http.Request) (list []string) {
 func (s *site) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errMarked) { // which is reported
 		http.Error(w, "sbx: refused: "+errMarked.Error(), http.StatusForbidden)
+		return
+	}
+	var chunk sigv4.ChunkError
+	if errors.As(err, &chunk) {
+		s.p.refuse(w, proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: http.StatusForbidden,
+			Refused: chunk.Error()})
 		return
 	}
 	if errors.Is(err, context.Canceled) {

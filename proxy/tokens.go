@@ -49,11 +49,7 @@ func (x *exchange) ask(s *site, r *http.Request) (status int, why string) {
 			s.p.out.use(proxied.Use{Secret: k.Name, Host: s.Host, Port: s.Port, Method: r.Method, Strayed: true})
 		}
 	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.TransferEncoding, r.Trailer = nil, nil
-	if len(body) == 0 {
-		r.Body = http.NoBody
-	}
+	setBody(r, body)
 	return 0, ""
 }
 

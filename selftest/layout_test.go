@@ -33,8 +33,10 @@ var mayImport = map[string][]string{
 	"shared/mark":    {}, // of decoys, in text
 	"shared/proxied": {"shared/mark"},
 	// programs of their own: what programs inside send is parsed in the one, the other has what sbx is not linked with
-	"proxy": {"shared/atomicfile", "shared/mark", "shared/proxied", "seccompbpf"},
-	"host":  {},
+	"proxy": {"proxy/sigv4", // signatures for AWS, and nothing of credentials
+		"shared/atomicfile", "shared/mark", "shared/proxied", "seccompbpf"},
+	"proxy/sigv4": {},
+	"host":        {},
 
 	"seccompbpf":     {},
 	"seccompbpf/gen": {},

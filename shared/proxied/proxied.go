@@ -36,8 +36,11 @@ type Config struct {
 type Secret struct {
 	Name        string
 	Placeholder string // what stands for it inside
-	Sealed      bool   // what can be read is encrypted
-	Keys        string // the folder whose key opens it
+	// Key of an AWS access key is what stands for its secret, as Placeholder does for its id; "": it is none
+	Key    string
+	Scopes []string // what that may sign for: "SERVICE" or "SERVICE/REGION"
+	Sealed bool     // what can be read is encrypted
+	Keys   string   // the folder whose key opens it
 	// Fields of a login: those of the token endpoint's answers that are tokens, the one that requests carry first. What
 	// can be read is what was issued before, or nothing. Its placeholders are made by sbx-proxy.
 	Fields []string
@@ -67,6 +70,7 @@ type Place struct {
 	Basic  bool   // a password of HTTP's own authentication
 	User   string // that goes with it
 	Query  string // a parameter of the address
+	AWS    bool   // it signs the request (AWS4-HMAC-SHA256)
 }
 
 // Login is a token endpoint: what it issues is kept, and placeholders go inside.
@@ -145,6 +149,7 @@ type Use struct {
 	Failed   string `json:",omitempty"` // what did not work
 	Decoy    string `json:",omitempty"` // whose mark was in it
 	Strayed  bool   `json:",omitempty"` // Secret's placeholder stood where it does not belong, and stayed
+	Unsigned string `json:",omitempty"` // why a request that the placeholder of an access key has signed stayed so
 	Endpoint string `json:",omitempty"` // whose it was
 	Issued   bool   `json:",omitempty"` // the answer had tokens of Secret, which is a login
 	Spent    *Spent `json:",omitempty"` // of the endpoint, by the session until now
