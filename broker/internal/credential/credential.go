@@ -64,6 +64,7 @@ type Grants struct {
 type granted struct {
 	policy.Credential
 	placeholder string
+	key         string // of an access key: what stands for its secret, where placeholder stands for its id
 }
 
 // shown is a file of tools with what stands in it.
@@ -143,6 +144,9 @@ func (g *Grants) secret(name, why string, in *planner.Input) (granted, kind, err
 			Hint: "sbx secret list shows those that there are, sbx secret add makes one"}
 	}
 	k := kindOf(cmp.Or(c.Kind, c.Name))
+	if len(c.AWSSigV4) > 0 {
+		k = kind{} // whatever it is called
+	}
 	if c.Kind != "" && len(k.at) == 0 {
 		return granted{}, k, &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + "): kind " +
 			quoting.Quote(c.Kind) + " is not known"}
@@ -155,13 +159,16 @@ func (g *Grants) secret(name, why string, in *planner.Input) (granted, kind, err
 		in.Hides = append(in.Hides, planner.Hide{Path: c.FromFile, Secret: true, Why: "the value of credential " + name})
 	}
 	if c.FromEnv != "" {
-		in.Env = slices.DeleteFunc(in.Env, func(v string) bool { return strings.HasPrefix(v, c.FromEnv+"=") })
+		unsetEnv(in, c.FromEnv)
 	}
 	i := slices.IndexFunc(g.list, func(x granted) bool { return x.Name == name })
 	if i < 0 {
 		i = len(g.list)
 		x := granted{Credential: c}
-		if c.Login == "" {
+		switch {
+		case len(c.AWSSigV4) > 0:
+			x.placeholder, x.key = accessKey()
+		case c.Login == "":
 			x.placeholder = placeholder(k.prefix, c.Name)
 		}
 		g.list = append(g.list, x)
@@ -200,10 +207,10 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 		}
 		if p.basic {
 			g.git(p, x.placeholder)
-			g.show(netrc(), entry{p, x.placeholder})
+			g.show(netrc(), entry{p, x})
 		}
 		if k.file != nil && p.basic == k.at[0].basic { // its table may name another place
-			g.show(k.file, entry{p, x.placeholder})
+			g.show(k.file, entry{p, x})
 		}
 		if i == 0 && len(k.base) > 0 {
 			s.Versioned = k.versioned
@@ -213,8 +220,12 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 			}
 		}
 	}
-	if x.Login != "" {
+	switch {
+	case x.Login != "":
 		return g.addLogin(x)
+	case x.key != "":
+		g.showKey(x, in)
+		return nil
 	}
 	for _, name := range append(slices.Clone(x.Env), k.env...) {
 		setEnv(in, name, x.placeholder)
@@ -226,7 +237,8 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 }
 
 func (p place) proxied(secret string) proxied.Place {
-	return proxied.Place{Secret: secret, Header: p.header, Format: p.format, Basic: p.basic, User: p.user, Query: p.query}
+	return proxied.Place{Secret: secret, Header: p.header, Format: p.format, Basic: p.basic, User: p.user, Query: p.query,
+		AWS: p.aws}
 }
 
 // show puts a credential into a file of tools.
@@ -282,6 +294,8 @@ func places(c policy.Credential, k kind) []at {
 		own = place{basic: true, user: c.Basic}
 	case c.Query != "":
 		own = place{query: c.Query}
+	case len(c.AWSSigV4) > 0:
+		own = place{aws: true}
 	case c.Login != "": // RFC 6750, 2.1
 		own = header("Authorization", "Bearer {}")
 	default:
@@ -350,8 +364,12 @@ func placeholder(prefix, name string) string {
 
 // setEnv sets a variable of the program's.
 func setEnv(in *planner.Input, name, value string) {
-	in.Env = slices.DeleteFunc(in.Env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	unsetEnv(in, name)
 	in.Env = append(in.Env, name+"="+value)
+}
+
+func unsetEnv(in *planner.Input, name string) {
+	in.Env = slices.DeleteFunc(in.Env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 }
 
 // trust has tools inside trust the session's certificate authority. The files are written once sbx-proxy has made it.

@@ -59,6 +59,10 @@ func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
 			return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() + ") has credential " + x.Name +
 				", which is a login", Hint: "--with " + x.Name + " grants it"}
 		}
+		if x.key != "" {
+			return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() + ") has credential " + x.Name +
+				", which signs what a program has signed", Hint: "--with " + x.Name + " grants it"}
+		}
 		x.Hosts = []string{site.Host}
 		if x.Header == "" && x.Basic == "" && x.Query == "" && len(own.at) == 0 {
 			own = k

@@ -30,7 +30,7 @@ type file struct {
 // entry is a credential in a file.
 type entry struct {
 	at
-	credential string
+	granted
 }
 
 // at is a host, and the place in requests to it.
@@ -45,6 +45,7 @@ type place struct {
 	basic          bool
 	user           string
 	query          string
+	aws            bool // it signs the request
 }
 
 // base is a variable that holds the address of the first host, with what tools expect behind it.
@@ -89,7 +90,7 @@ func kinds() []kind {
 func netrc() *file {
 	return &file{"netrc", [][2]string{{"NETRC", "netrc"}}, func(list []entry) (text string) {
 		for _, e := range list {
-			text += "machine " + e.host + " login " + e.user + " password " + e.credential + "\n"
+			text += "machine " + e.host + " login " + e.user + " password " + e.placeholder + "\n"
 		}
 		return text
 	}}
@@ -97,7 +98,7 @@ func netrc() *file {
 
 func npmrc(list []entry) (text string) {
 	for _, e := range list {
-		text += "//" + e.host + "/:_authToken=" + e.credential + "\n"
+		text += "//" + e.host + "/:_authToken=" + e.placeholder + "\n"
 	}
 	return text
 }
@@ -107,7 +108,7 @@ func npmrc(list []entry) (text string) {
 func dockerConfig(list []entry) string {
 	auths := map[string]map[string]string{}
 	for _, e := range list {
-		auth := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(e.user + ":" + e.credential))}
+		auth := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(e.user + ":" + e.placeholder))}
 		auths[e.host] = auth
 		if name, ok := strings.CutPrefix(e.host, "auth."); ok {
 			auths[name], auths["https://index."+name+"/v1/"] = auth, auth

@@ -40,6 +40,10 @@ func (g *Grants) use(u *proxied.Use) {
 	case u.Refused != "":
 		e.Kind, e.Decision, e.Op, e.Reason = audit.KindDeny, "deny", "request", u.Refused
 		g.by.Refused("request to "+quoting.Quote(at)+": "+quoting.ASCII(u.Refused), false)
+	case u.Unsigned != "":
+		e.Decision, e.Reason = "deny", "it was not signed anew: "+u.Unsigned
+		g.by.Refused("a request to "+quoting.Quote(at)+" was not signed with credential "+u.Secret+": "+
+			quoting.ASCII(u.Unsigned), false)
 	case u.Strayed:
 		e.Decision, e.Reason = "deny", "its placeholder stood where it does not belong, and was left there"
 		g.by.Refused("the placeholder of credential "+u.Secret+" was sent to "+quoting.Quote(at)+

@@ -20,6 +20,7 @@ type Credential struct {
 	Header                         string   // "Authorization: Bearer {}"
 	Basic                          string   // the user whose password it is
 	Query                          string   // the parameter that holds it
+	AWSSigV4                       []string // it is an access key and signs requests: "SERVICE" or "SERVICE/REGION"
 	Allow                          []string // "GET /repos/**"; nil: every request
 	Env                            []string // variables that hold the placeholder inside
 	FromCommand, FromEnv, FromFile string
@@ -56,6 +57,8 @@ func (c *Credential) field(name string) any {
 		return &c.Basic
 	case "query":
 		return &c.Query
+	case "aws_sigv4":
+		return &c.AWSSigV4
 	case "allow":
 		return &c.Allow
 	case "env":
@@ -77,7 +80,8 @@ func (c *Credential) field(name string) any {
 // credentialKeys are the rows of a [credential.NAME] table.
 func credentialKeys() []key {
 	return []key{{name: "kind", typ: tName}, {name: "hosts", typ: tServers}, {name: "header", typ: tText},
-		{name: "basic", typ: tName}, {name: "query", typ: tName}, {name: "allow", typ: tRequests},
+		{name: "basic", typ: tName}, {name: "query", typ: tName}, {name: "aws_sigv4", typ: tScopes},
+		{name: "allow", typ: tRequests},
 		{name: "env", typ: tNames}, {name: "from_command", typ: tText}, {name: "from_env", typ: tName},
 		{name: "from_file", typ: tPath}, {name: "store", typ: tEnum, words: Stores()},
 		{name: "login", typ: tText}, {name: "login_fields", typ: tNames}}
@@ -123,15 +127,18 @@ func (c *Credential) check() error {
 	switch {
 	case places > 1:
 		return errors.New("header, basic and query are three places: name one")
+	case len(c.AWSSigV4) > 0 && (len(c.Hosts) == 0 || places > 0 || c.Kind != "" || len(c.Env) > 0):
+		return errors.New("aws_sigv4 needs hosts; header, basic, query, kind and env do not go with it: " +
+			"the key signs requests, and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY hold its placeholders")
 	case c.Store != "" && sources > 0:
 		return errors.New("store says where a typed value is kept, and from_* where else it is: name one")
 	case c.Store == Keyring && c.Login != "":
 		return errors.New("what login issues is sealed in a file: store does not go with it")
 	case sources > 1:
 		return errors.New("from_command, from_env and from_file are three sources: name one")
-	case c.Login != "" && (sources > 0 || len(c.Env) > 0 || c.Basic != "" || c.Query != ""):
+	case c.Login != "" && (sources > 0 || len(c.Env) > 0 || c.Basic != "" || c.Query != "" || len(c.AWSSigV4) > 0):
 		return errors.New("what login issues is the value, and stands in a header: " +
-			"from_*, env, basic and query do not go with it")
+			"from_*, env, basic, query and aws_sigv4 do not go with it")
 	case c.Login == "" && len(c.LoginFields) > 0:
 		return errors.New("login_fields are of the answers of login, which names no address")
 	case c.Header != "" && (!ok || !isToken(name) || strings.Count(format, "{}") != 1 ||
@@ -170,6 +177,17 @@ func CheckServer(s string) error {
 	}
 	if err != nil || h.Name == "" || h.Name != name || strings.Contains(s, "*") {
 		return fmt.Errorf("%s is not the name of one server, in small letters, with or without a port", excerpt.Quote(s))
+	}
+	return nil
+}
+
+// checkScope says what is wrong with what an access key may sign for.
+func checkScope(s string) error {
+	for part := range strings.SplitSeq(s, "/") {
+		if part == "" || len(s) > 128 || strings.Count(s, "/") > 1 ||
+			strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return fmt.Errorf("%s is not SERVICE or SERVICE/REGION, as in \"s3/eu-west-1\"", excerpt.Quote(s))
+		}
 	}
 	return nil
 }

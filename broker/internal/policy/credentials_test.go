@@ -8,6 +8,10 @@ import (
 // What cannot be meant is refused, and named.
 func TestCredentialsRefuse(t *testing.T) {
 	const credential, endpoint = "[credential.x]\n", "[endpoint.x]\nurl = \"https://a.test\"\n"
+	const aws = credential + "hosts = [\"a.test\"]\naws_sigv4 = [\"s3/eu-west-1\"]\n"
+	if _, err := ParseConfig([]byte(aws), "/c/config.toml", ScopeUser, Vars{Home: "/home/x"}); err != nil {
+		t.Error(err) // the control
+	}
 	for text, want := range map[string]string{
 		credential + `hosts = ["*.a.test"]`:                              "not the name of one server",
 		credential + `hosts = ["10.0.0.0/8"]`:                            "not the name of one server",
@@ -18,6 +22,15 @@ func TestCredentialsRefuse(t *testing.T) {
 		credential + `header = "A b: {}"`:                                "is not like",
 		credential + `header = "A: {}\r\nB: c"`:                          "is not like",
 		credential + "header = \"A: {}\"\nbasic = \"me\"":                "three places",
+		credential + `aws_sigv4 = ["s3"]`:                                "aws_sigv4 needs hosts",
+		aws + "query = \"key\"":                                          "do not go with it",
+		aws + "kind = \"github\"":                                        "do not go with it",
+		aws + "env = [\"A\"]":                                            "do not go with it",
+		aws + `login = "https://a.test/t"`:                               "do not go with it",
+		credential + `aws_sigv4 = ["s3/eu-west-1/x"]`:                    "is not SERVICE or SERVICE/REGION",
+		credential + `aws_sigv4 = ["s3/"]`:                               "is not SERVICE or SERVICE/REGION",
+		credential + `aws_sigv4 = ["S3"]`:                                "is not SERVICE or SERVICE/REGION",
+		credential + `aws_sigv4 = ["*"]`:                                 "is not SERVICE or SERVICE/REGION",
 		credential + "from_env = \"A\"\nfrom_command = \"b\"":            "three sources",
 		credential + "store = \"purse\"":                                 "keyring",
 		credential + "store = \"keyring\"\nfrom_env = \"A\"":             "name one",

@@ -67,6 +67,8 @@ func (k *key) values() string {
 		return `a list of patterns such as "origin *"`
 	case tRequests:
 		return `a list of requests such as "GET /repos/**"`
+	case tScopes:
+		return `a list of services such as "s3/eu-west-1" or "sts"`
 	case tGlobs:
 		return "a list of names with wildcards"
 	case tStores:

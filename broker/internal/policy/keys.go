@@ -27,6 +27,7 @@ const (
 	tNames   // of profiles
 	tServers // hosts with one name and one port each
 	tRequests
+	tScopes // what an access key may sign for
 	tModels
 	tWords     // any text, each a word
 	tArguments // patterns of them

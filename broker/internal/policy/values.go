@@ -48,7 +48,7 @@ func (k *key) convert(v any, vars Vars) (any, error) {
 		return stringMap(v)
 	case tPorts:
 		return portList(v)
-	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores, tServers, tRequests, tModels, tWords,
+	case tPaths, tPatterns, tHosts, tPublish, tGlobs, tNames, tStores, tServers, tRequests, tScopes, tModels, tWords,
 		tArguments:
 		return k.list(v, vars)
 	}
@@ -174,6 +174,8 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		return s, CheckServer(s)
 	case tRequests:
 		return s, CheckRequest(s)
+	case tScopes:
+		return s, checkScope(s)
 	case tModels:
 		if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return s, fmt.Errorf("%s is not the name of a model", excerpt.Quote(s))

@@ -72,6 +72,8 @@ func (c *credentialCall) places() []option.Option {
 			Help: "it stands in this header: 'Authorization: Bearer {}' (the default)"},
 		{Name: "basic", Arg: "USER", Value: option.Text(&c.Basic).NotEmpty(), Help: "it is the password of USER"},
 		{Name: "query", Arg: "KEY", Value: option.Text(&c.Query).NotEmpty(), Help: "it is this parameter of the address"},
+		{Name: "aws-sigv4", Arg: "SERVICE", Value: option.List(&c.AWSSigV4), Help: "it is an AWS access key that signs " +
+			"requests for SERVICE or SERVICE/REGION (repeatable)"},
 		{Name: "kind", Arg: "KIND", Value: option.Text(&c.Kind).NotEmpty(),
 			Help: "what it is for, where that is not its name: github, npm, anthropic, ..."},
 		{Name: "allow", Arg: "REQUEST", Value: option.List(&c.Allow),
@@ -102,7 +104,7 @@ func (c *credentialCall) lines() (out []string) {
 	for _, kv := range []struct {
 		key  string
 		list []string
-	}{{"hosts", c.Hosts}, {"allow", c.Allow}, {"env", c.Env}, {"login_fields", c.LoginFields}} {
+	}{{"hosts", c.Hosts}, {"aws_sigv4", c.AWSSigV4}, {"allow", c.Allow}, {"env", c.Env}, {"login_fields", c.LoginFields}} {
 		if len(kv.list) > 0 {
 			var words []string
 			for _, s := range kv.list {
