@@ -62,8 +62,14 @@ func (t *term) run(b *live.Broker, q request.Request) int {
 	if out.TimedOut && !q.Quiet {
 		t.warn(fmt.Sprintf("timed out after %v: everything in the sandbox was ended", out.Timeout))
 	}
+	if q.ExitBlocked && out.Status != 0 && out.Report.Refused() {
+		return exitBlocked
+	}
 	return out.Status
 }
+
+// exitBlocked is the status of a program that failed after something was refused to it, where that was asked for.
+const exitBlocked = 123
 
 func (t *term) dryRun(q request.Request, out live.Outcome) {
 	if q.JSON {

@@ -326,6 +326,7 @@ func (r *Run) requestGrants(in *planner.Input) error {
 				}
 			}
 		}
+		optional = optional || o.Make && r.DryRun // which makes nothing
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: o.Mode, Optional: optional, Explicit: true, Why: o.Flag})
 	}
 	return nil

@@ -120,6 +120,11 @@ func (x *attempt) ask() (err error) {
 			x.cfg.Agent.MakeState()
 		}
 	}
+	if !r.DryRun {
+		if err = r.MakeMissing(x.cfg, x.facts.Cwd); err != nil {
+			return err
+		}
+	}
 	r.engine = gate.Choose(r.mode, x.cfg, x.facts)
 	if x.in, r.doors, err = b.inputOf(r).Make(x.cfg, x.facts); err != nil {
 		return err

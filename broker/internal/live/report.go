@@ -223,6 +223,9 @@ type Report struct {
 	Lines []string `json:"-"` // the same for people
 }
 
+// Refused says whether anything was refused.
+func (r *Report) Refused() bool { return len(r.Blocked)+len(r.Calls) > 0 }
+
 // summarize says after a run what was refused and asked.
 func summarize(sid string, approvals *approvals, refused *refusals, left []string, res launch.Result) *Report {
 	p := &report{}

@@ -84,6 +84,14 @@ func (v *view) hideAt(p string, secret bool) {
 	}
 }
 
+// orMade is the other way out where what is to be written is missing.
+func orMade(g Grant) string {
+	if g.Why != "--rw" {
+		return ""
+	}
+	return "; --rw-create makes a directory"
+}
+
 // addGrant resolves g once. The links on the way exist inside as links.
 func (v *view) addGrant(g Grant) error {
 	if g.Source != "" {
@@ -97,7 +105,7 @@ func (v *view) addGrant(g Grant) error {
 			return nil
 		}
 		return &Refusal{What: fmt.Sprintf("%s (%s)", plan.Bytes(g.Path).Quote(), g.Why), Err: baseError(err),
-			Hint: "name a path that exists, or end it with ? where it may be missing"}
+			Hint: "name a path that exists, or end it with ? where it may be missing" + orMade(g)}
 	}
 	if canon == "" && g.Optional { // below something that is no directory: "" would be the root
 		return nil

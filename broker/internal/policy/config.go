@@ -86,6 +86,7 @@ type Limits struct {
 
 // Env is section [env].
 type Env struct {
+	Clear      bool     // only what is named is passed
 	Pass, Deny []string // names with * as wildcard
 	Set        map[string]string
 }

@@ -132,6 +132,7 @@ func keyTable() []key {
 		{name: "limits.cpu", typ: tCPU, limit: toLess, ptr: func(c *Config) any { return &c.Limits.CPU }},
 		{name: "limits.io", typ: tText, ptr: func(c *Config) any { return &c.Limits.IO }},
 
+		{name: "env.clear", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.Env.Clear }},
 		{name: "env.pass", typ: tGlobs, limit: bySubset, ptr: func(c *Config) any { return &c.Env.Pass }},
 		{name: "env.set", typ: tMap, ptr: func(c *Config) any { return &c.Env.Set }},
 		{name: "env.deny", typ: tGlobs, limit: byAdding, ptr: func(c *Config) any { return &c.Env.Deny }},

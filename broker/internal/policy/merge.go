@@ -51,6 +51,9 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 			return m.e, err
 		}
 	}
+	if m.e.Env.Clear && len(m.e.Origins["env.pass"]) == 0 { // nobody has named what passes by itself
+		m.e.Env.Pass = nil
+	}
 	p, err := resolve(m.e.Sandbox.Profile, m.e.Profiles, m.e.Vars)
 	if err != nil {
 		o := m.e.Origins["sandbox.profile"]

@@ -54,6 +54,10 @@ func Environment(env []string, r *Request, cfg policy.Env, profile string, facts
 		index[k] = len(out)
 		out = append(out, k+"="+v)
 	}
+	begins := passed[:]
+	if cfg.Clear {
+		begins = nil
+	}
 	for _, e := range env {
 		k, v, ok := strings.Cut(e, "=")
 		if !ok || k == "" {
@@ -63,11 +67,11 @@ func Environment(env []string, r *Request, cfg policy.Env, profile string, facts
 			continue
 		}
 		named := slices.Contains(r.envPass, k) || slices.Contains(cfg.Pass, k)
-		if named || !looksSecret(k) && (matchAny(k, r.envPass) || matchAny(k, cfg.Pass) || matchAny(k, passed[:])) {
+		if named || !looksSecret(k) && (matchAny(k, r.envPass) || matchAny(k, cfg.Pass) || matchAny(k, begins)) {
 			put(k, v)
 		}
 	}
-	if host.Lookup(env, "PATH") == "" {
+	if _, passed := index["PATH"]; host.Lookup(env, "PATH") == "" || cfg.Clear && !passed {
 		put("PATH", "/usr/local/bin:/usr/bin:/bin")
 	}
 	if facts.Home != "" {

@@ -13,6 +13,7 @@ type pathOption struct {
 	Path string
 	Mode planner.Mode
 	Flag string
+	Make bool // a directory of the host's that is made if it is missing
 }
 
 // Request is what the command line asks for; a nil pointer or empty string means that it does not say.
@@ -41,7 +42,7 @@ type Request struct {
 	pids                                                             int
 	Rules                                                            []*resources.Rule
 	AsPID1, Ephemeral, Keep                                          bool
-	noDebug, Strict, NoSandbox, NoSuid                               bool
+	ExitBlocked, envClear, noDebug, Strict, NoSandbox, NoSuid        bool
 	DryRun, JSON, Verbose, Quiet                                     bool
 	Detach                                                           bool
 	Hooks                                                            Hooks

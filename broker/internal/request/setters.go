@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -21,9 +23,40 @@ func (r *Request) addPath(flag string, mode planner.Mode) func(string) error {
 		if v == "" || strings.IndexByte(v, 0) >= 0 {
 			return fmt.Errorf("%s is not a path", quoting.Quote(v))
 		}
-		r.Paths = append(r.Paths, pathOption{v, mode, "--" + flag})
+		r.Paths = append(r.Paths, pathOption{Path: v, Mode: mode, Flag: "--" + flag})
 		return nil
 	}
+}
+
+// addMade is addPath for a directory that is made if it is missing.
+func (r *Request) addMade(flag string, mode planner.Mode) func(string) error {
+	add := r.addPath(flag, mode)
+	return func(v string) error {
+		err := add(v)
+		if err == nil {
+			r.Paths[len(r.Paths)-1].Make = true
+		}
+		return err
+	}
+}
+
+// MakeMissing makes the directories that are to be made, as the person's own programs would.
+func (r *Request) MakeMissing(s Settings, cwd string) error {
+	for _, o := range r.Paths {
+		if !o.Make {
+			continue
+		}
+		name, _ := strings.CutSuffix(o.Path, "?")
+		dir, err := option.ExpandPath(name, s.Vars.Home, cwd, s.Vars.Project)
+		if err == nil && !host.Exists(dir) {
+			err = os.MkdirAll(dir, 0o777)
+		}
+		if err != nil {
+			return &planner.Refusal{What: o.Flag + " " + quoting.Quote(o.Path), Err: err,
+				Hint: "make it outside, or name a directory that can be made"}
+		}
+	}
+	return nil
 }
 
 // addSocket takes a path as it is typed; the setting of the same meaning knows absolute ones only.

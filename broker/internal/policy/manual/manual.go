@@ -118,6 +118,8 @@ func Sentence(key string) string {
 		return "Processor time."
 	case "limits.io":
 		return "Bandwidth of block devices."
+	case "env.clear":
+		return "Whether the environment begins empty: none of your variables is passed but those that env.pass names."
 	case "env.pass":
 		return "Variables that are passed."
 	case "env.set":
