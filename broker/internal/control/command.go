@@ -187,19 +187,33 @@ func (c *Command) set(m member) error {
 		return setBytes(&c.Name, m.raw)
 	case "argv":
 		return setList(&c.Argv, m.raw, 1)
+	case "persist":
+		return setPersist(&c.Persist, m.raw)
 	case "env":
 		return setList(&c.Env, m.raw, 0)
 	}
 	for _, f := range [...]struct {
 		name string
 		dst  *string
-	}{{"sid", &c.SID}, {"scope", &c.Scope}, {"life", &c.Life}, {"until", &c.Until}, {"persist", &c.Persist},
+	}{{"sid", &c.SID}, {"scope", &c.Scope}, {"life", &c.Life}, {"until", &c.Until},
 		{"signal", &c.Signal}, {"kind", &c.Kind}} {
 		if f.name == m.name {
 			return setString(f.dst, m.raw)
 		}
 	}
 	panic("BUG(sbx): member " + m.name + " is in the table and nowhere else")
+}
+
+// setPersist reads the name of a store; true is the user's own, false none.
+func setPersist(dst *string, raw json.RawMessage) error {
+	switch string(raw) {
+	case "true":
+		*dst = "user"
+		return nil
+	case "false":
+		return nil
+	}
+	return setString(dst, raw)
 }
 
 // Answer is the decision of an approve or deny.

@@ -17,6 +17,9 @@ func TestParseCommand(t *testing.T) {
 	for _, c := range []struct{ line, code, message string }{
 		{`{"type":"cmd.approve","id":"` + id + `"}`, "", ""},
 		{` {"id":"` + id + `" , "type":"cmd.approve","scope":"tree","life":"forever","persist":"user"} `, "", ""},
+		{`{"type":"cmd.approve","id":"` + id + `","persist":true}`, "", ""},
+		{`{"type":"cmd.approve","id":"` + id + `","persist":false}`, "", ""},
+		{`{"type":"cmd.approve","id":"` + id + `","persist":1}`, CodeField, "want a string"},
 		{`{"type":"cmd.deny","id":"` + id + `"}`, "", ""},
 		{`{"type":"hello","version":1,"sid":"k3f9"}`, "", ""},
 		{`{"type":"cmd.exec","argv":["a","\udcff"],"cwd":"/x","env":[],"tty":true}`, "", ""},
@@ -165,5 +168,18 @@ func TestLongestPathsFitALine(t *testing.T) {
 	}
 	if line := helloLine(Info{SID: "s", Cwd: "\xff", Argv: nil}); !printable(line) {
 		t.Errorf("%q", line)
+	}
+}
+
+func TestPersistIsAStoreOrABoolean(t *testing.T) {
+	for value, want := range map[string]string{`true`: "user", `false`: "", `"project"`: "project"} {
+		c, err := ParseCommand([]byte(`{"type":"cmd.approve","id":"` + id + `","persist":` + value + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := c.Answer(time.Now())
+		if err != nil || a.Persist != want {
+			t.Errorf("persist %s: %q, want %q (%v)", value, a.Persist, want, err)
+		}
 	}
 }
