@@ -210,8 +210,12 @@ func TestTokenAnswers(t *testing.T) {
 // others.
 func TestTokenPaths(t *testing.T) {
 	l := newLogin(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", strconv.Itoa(len(`{"access_token":"REALTOKEN"}`)))
-		_, _ = io.WriteString(w, `{"access_token":"REALTOKEN"}`)
+		text := `{"access_token":"REALTOKEN"}`
+		if r.URL.Path == "/other" {
+			text = `{"access_token":"ANOTHERONE"}`
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = io.WriteString(w, text)
 	})
 	for path, want := range map[string]int{"/oauth/token": 200, "/oauth/token?x=y": 200, "/oauth/token/": 200,
 		"/OAuth/Token": 200, "/oauth/%74oken": 200, "//oauth/token": 403, "/x/../oauth/token": 403,
@@ -225,7 +229,7 @@ func TestTokenPaths(t *testing.T) {
 		}
 	}
 	if status, _, text := l.do(l.client(false), "GET", "https://three.test/other", nil, nil); status != 200 ||
-		!strings.Contains(text, "REALTOKEN") { // control: only the token endpoint's answers are read
+		!strings.Contains(text, "ANOTHERONE") { // control: only the token endpoint's answers are read
 		t.Errorf("%d %s", status, text)
 	}
 	if status, text := l.post(form, strings.Repeat("x", maxLogin+1)); status != 413 {

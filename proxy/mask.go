@@ -14,6 +14,7 @@ type mask struct {
 	text, cover     []byte
 	buf             []byte
 	at, ready, full int // of buf: what was handed on, what can be, what was read
+	back            int // a beginning up to this long is not kept back; what follows it is covered
 	err             error
 }
 
@@ -21,7 +22,7 @@ type mask struct {
 const maskBuffer = 64 << 10
 
 // newMask takes the length of the body, if that is known: a short one takes a short buffer.
-func newMask(from io.ReadCloser, text string, length int64) io.ReadCloser {
+func newMask(from io.ReadCloser, text string, length int64) *mask {
 	const word = "sbx-hidden-"
 	size := int64(maskBuffer)
 	if length >= 0 {
@@ -36,9 +37,10 @@ func (m *mask) Read(b []byte) (int, error) {
 		if m.err != nil {
 			return 0, m.err
 		}
-		held := copy(m.buf, m.buf[m.ready:m.full])
+		begin := max(m.ready-m.back, 0)
+		held := copy(m.buf, m.buf[begin:m.full])
 		n, err := m.from.Read(m.buf[held:])
-		m.at, m.full, m.err = 0, held+n, err
+		m.at, m.full, m.err = m.ready-begin, held+n, err
 		m.take()
 	}
 	n := copy(b, m.buf[m.at:m.ready])
@@ -57,8 +59,8 @@ func (m *mask) take() {
 		at = at[i+copy(at[i:], m.cover):]
 	}
 	m.ready = m.full
-	if m.err == nil {
-		m.ready -= beginning(b, m.text)
+	if n := beginning(b, m.text); m.err == nil && n > m.back {
+		m.ready = max(m.full-n, m.at)
 	}
 }
 

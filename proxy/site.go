@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"log"
 	"net"
 	"net/http"
@@ -49,8 +48,8 @@ func newSite(p *proxy, conf *proxied.Site, index int) *site {
 type exchange struct {
 	site  int
 	used  []*secret
-	cover []string // what must not come back: values, as they were spelled in the request
-	login *login   // whose token endpoint is asked; nil: none
+	cover []covered // what must not come back of this request
+	login *login    // whose token endpoint is asked; nil: none
 	model string
 	asked int64 // bytes of the request
 
@@ -110,7 +109,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x)); s.signed(w, r, x) {
-		s.forward.ServeHTTP(w, r)
+		s.forward.ServeHTTP(bareHints{w}, r)
 	}
 }
 
@@ -194,12 +193,13 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 	}
 	x := out.Context().Value(exchangeKey{}).(*exchange)
 	x.used = s.p.put(s.Site, out)
-	if len(x.used) > 0 || s.meter != nil {
+	if !slices.Equal(out.Header["Accept-Encoding"], []string{"identity"}) {
 		// Go asks for gzip then and unpacks it: what the server sends back can be looked at.
 		out.Header.Del("Accept-Encoding")
 	}
-	if x.verified != nil { // last: what is signed does not change any more
-		x.cover = append(x.cover, x.sign(out))
+	out.Header.Del("Sec-Websocket-Extensions") // which pack what is sent
+	if x.verified != nil {                     // last: what is signed does not change any more
+		x.cover = covering(x.cover, x.signer, x.sign(out))
 		x.used = append(x.used, x.signer)
 	}
 	for _, k := range s.p.strayed(out) {
@@ -209,7 +209,7 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 		}
 		s.p.out.use(u)
 	}
-	x.cover = append(x.cover, spellings(x.used, out)...)
+	x.spell(out)
 }
 
 // answered looks at what comes back, before any of it goes on.
@@ -224,63 +224,11 @@ func (s *site) answered(r *http.Response) error {
 			return err
 		}
 	}
-	if len(x.cover) > 0 {
-		x.coverHeader(r.Header)
-		if r.StatusCode != http.StatusSwitchingProtocols {
-			for _, text := range x.cover {
-				r.Body = newMask(r.Body, text, r.ContentLength)
-			}
-			r.Body = &trailed{r.Body, r, x}
-		}
-	}
+	x.hide(r, s.p.known())
 	if s.meter != nil {
 		s.count(r, x)
 	}
 	return nil
-}
-
-// coverHeader has the placeholder stand where a value is sent back.
-func (x *exchange) coverHeader(h http.Header) {
-	for _, list := range h {
-		for i := range list {
-			for _, text := range x.cover {
-				list[i] = strings.ReplaceAll(list[i], text, x.used[0].Placeholder)
-			}
-		}
-	}
-}
-
-// trailed covers what comes behind a body, which is known once that has ended.
-type trailed struct {
-	io.ReadCloser
-	r *http.Response
-	x *exchange
-}
-
-func (t *trailed) Read(b []byte) (int, error) {
-	n, err := t.ReadCloser.Read(b)
-	if err != nil {
-		t.x.coverHeader(t.r.Trailer)
-	}
-	return n, err
-}
-
-// leastCovered is how long a value is at least that is looked for in what comes back: a shorter one stands in texts
-// that have nothing to do with it.
-const leastCovered = 8
-
-// spellings are the values as a request has them: plain, in an address, and in HTTP's own authentication.
-func spellings(used []*secret, out *http.Request) (list []string) {
-	for _, u := range used {
-		list = append(list, u.texts()...)
-	}
-	for _, v := range out.Header["Authorization"] {
-		if scheme, token, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Basic") && len(used) > 0 {
-			list = append(list, token)
-		}
-	}
-	slices.Sort(list)
-	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return len(s) < leastCovered })
 }
 
 // failed answers where the server could not be asked.

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"testing"
+)
+
+// hints asks one.test with the placeholder and returns the hints before the answer, and that.
+func (l *lab) hints(h2 bool) (list []string, resp *http.Response) {
+	l.t.Helper()
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			list = append(list, fmt.Sprint(code, h))
+			return nil
+		}})
+	r, _ := http.NewRequestWithContext(ctx, "GET", "https://one.test/", nil)
+	r.Header.Set("Authorization", "Bearer "+ghost)
+	resp, err := l.client(h2).Do(r)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return list, resp
+}
+
+// A value does not come back in the hints that a server sends before its answer, whose headers nobody looks at.
+func TestNothingComesBackInHints(t *testing.T) {
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "<https://three.test/?"+r.Header.Get("Authorization")+">")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Link", "<a>")
+	})
+	for _, h2 := range []bool{false, true} {
+		list, resp := l.hints(h2)
+		if text := strings.Join(list, " "); text != "103 map[]" { // control: the hint itself is there
+			t.Errorf("hints %q", text)
+		}
+		if resp.Header.Get("Link") != "<a>" {
+			t.Errorf("answer %v", resp.Header)
+		}
+	}
+}
+
+// Nor in what a websocket carries. A message that ends as the value begins is not kept back.
+func TestNothingComesBackInWebsockets(t *testing.T) {
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		c, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		for say := ""; ; say, _ = rw.ReadString('\n') {
+			switch strings.TrimSpace(say) {
+			case "value":
+				say = r.Header.Get("Authorization") + r.Header.Get("Sec-WebSocket-Extensions") + "\n"
+			case "begin":
+				say = real[:3]
+			case "rest":
+				say = real[3:] + "\n"
+			case "end":
+				return
+			}
+			_, _ = rw.WriteString(say)
+			rw.Flush()
+		}
+	})
+	l.servers["one.test"].TLS.NextProtos = nil
+	c := l.connect("one.test")
+	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: one.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Extensions: permessage-deflate\r\nAuthorization: Bearer %s\r\n\r\n", ghost)
+	in := bufio.NewReader(c)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp, err)
+	}
+	const cover = "sbx-hidden-sbx-hidden-"
+	for _, x := range []struct{ say, want string }{
+		{"hello", "hello\n"}, // control
+		{"value", "Bearer " + cover[:len(real)] + "\n"},
+		{"begin", real[:3]},
+		{"rest", cover[3:len(real)] + "\n"},
+	} {
+		got := make([]byte, len(x.want))
+		fmt.Fprintln(c, x.say)
+		if _, err := io.ReadFull(in, got); err != nil || string(got) != x.want {
+			t.Errorf("%s: %q, %v, want %q", x.say, got, err, x.want)
+		}
+	}
+	fmt.Fprintln(c, "end")
+}
+
+// Nor in an answer to a later request that has no placeholder, of the same server or of another one.
+func TestNothingComesBackLater(t *testing.T) {
+	last := ""
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		if v := r.Header.Get("Authorization"); v != "" {
+			last = v
+		}
+		w.Header().Set("X-Last", last+" of all")
+		_, _ = io.WriteString(w, last+" of all")
+	})
+	l.do(l.client(false), "GET", "https://one.test/", map[string]string{"Authorization": "Bearer " + ghost}, nil)
+	if last != "Bearer "+real {
+		t.Fatalf("the server has %q", last)
+	}
+	for _, host := range []string{"one.test", "two.test"} {
+		for _, enc := range []string{"gzip", "identity"} {
+			_, h, body := l.do(l.client(false), "GET", "https://"+host, map[string]string{"Accept-Encoding": enc}, nil)
+			if h.Get("X-Last") != "Bearer "+ghost+" of all" || !strings.HasPrefix(body, "Bearer sbx-hidden-") ||
+				!strings.HasSuffix(body, " of all") {
+				t.Errorf("%s: %v %q", host, h, body)
+			}
+		}
+	}
+}
+
+// Of a value that has another one in it nothing is left over.
+func TestLongerValuesAreCoveredFirst(t *testing.T) {
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.RawQuery) })
+	l.p.secrets[1].value = "AA" + real + "-TAIL"
+	_, _, body := l.do(l.client(false), "GET", "https://one.test/?AA"+real+"-TAIL", nil, nil)
+	if strings.Contains(body, "TAIL") || strings.Contains(body, "AA") || len(body) != len(real)+7 {
+		t.Errorf("%q", body)
+	}
+}
