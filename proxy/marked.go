@@ -19,8 +19,11 @@ func (s *site) marked(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	var head strings.Builder
-	head.WriteString(r.URL.String() + "\n")
+	head.WriteString(r.Method + "\n" + r.URL.String() + "\n")
 	_ = r.Header.Write(&head)
+	for name := range r.Trailer { // what they say does not go on
+		head.WriteString(name + "\n")
+	}
 	use := func(m *mark.Mark) proxied.Use {
 		return proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: http.StatusForbidden,
 			Refused: errMarked.Error(), Decoy: m.Path}
