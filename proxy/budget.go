@@ -24,6 +24,11 @@ type meter struct {
 	clocked func() time.Time
 }
 
+// bounded says whether there is a bound that requests could exceed.
+func (m *meter) bounded() bool {
+	return len(m.Models) > 0 || m.Requests > 0 || m.Tokens > 0 || m.Cents > 0 || m.Rate > 0
+}
+
 // denial is why a request is not made, in a word that each API has its own for.
 type denial struct{ kind, text string }
 

@@ -12,13 +12,8 @@ func permits(rules []string, r *http.Request) (ok bool, why string) {
 	if rules == nil {
 		return true, ""
 	}
-	if !plainPath(r.URL) {
-		return false, "its path can be read in more than one way"
-	}
-	for _, name := range [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
-		if r.Header.Get(name) != "" {
-			return false, name + " names another method"
-		}
+	if why := ambiguous(r); why != "" {
+		return false, why
 	}
 	for _, rule := range rules {
 		method, pattern, _ := strings.Cut(rule, " ")
@@ -27,6 +22,29 @@ func permits(rules []string, r *http.Request) (ok bool, why string) {
 		}
 	}
 	return false, "no rule allows " + r.Method + " " + r.URL.Path
+}
+
+// ambiguous says why a server may take a request for another one; "" if none does.
+func ambiguous(r *http.Request) string {
+	for _, name := range [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
+		if r.Header.Get(name) != "" {
+			return name + " names another method"
+		}
+	}
+	return ambiguousPath(r)
+}
+
+// ambiguousPath is the same of the path alone.
+func ambiguousPath(r *http.Request) string {
+	for _, name := range [...]string{"X-Original-Url", "X-Rewrite-Url", "X-Override-Url"} {
+		if r.Header.Get(name) != "" {
+			return name + " names another path"
+		}
+	}
+	if !plainPath(r.URL) {
+		return "its path can be read in more than one way"
+	}
+	return ""
 }
 
 // plainPath says whether a path means the same to everybody: no segment of dots, none that is empty but the last, and

@@ -80,8 +80,14 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case upgrades(r) && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
 		refuse(http.StatusNotImplemented, "a change of the protocol to another than websocket")
 		return
-	case len(s.Logins) > 0 && !plainPath(r.URL):
-		refuse(http.StatusForbidden, "its path can be read in more than one way, and the host has a token endpoint")
+	case len(s.Logins) > 0 && ambiguousPath(r) != "":
+		refuse(http.StatusForbidden, ambiguousPath(r)+", and the host has a token endpoint")
+		return
+	case s.meter != nil && ambiguous(r) != "":
+		refuse(http.StatusForbidden, ambiguous(r)+", and endpoint "+s.meter.Name+" counts requests by them")
+		return
+	case s.meter != nil && s.meter.bounded() && upgrades(r):
+		refuse(http.StatusNotImplemented, "a websocket: what it uses of endpoint "+s.meter.Name+" cannot be counted")
 		return
 	}
 	if s.marked(w, r) {
@@ -143,7 +149,8 @@ func (s *site) endpoint() string {
 func (s *site) admit(w http.ResponseWriter, r *http.Request, x *exchange) bool {
 	var no *denial
 	var err error
-	if x.model, err = modelOf(r); err != nil {
+	x.model, err = modelOf(r)
+	if x.asked = r.ContentLength; err != nil {
 		no = &denial{kind: unclear, text: err.Error()}
 	} else if r.Method == http.MethodPost {
 		no = s.meter.admit(x.model)
@@ -166,7 +173,7 @@ func (s *site) count(r *http.Response, x *exchange) {
 	r.Body = &counted{ReadCloser: r.Body, stream: stream, done: func(in, out, size int64, known bool) {
 		const bytesOfToken = 4
 		if !known {
-			in, out = max(x.asked, 0)/bytesOfToken, size/bytesOfToken
+			in, out = max(in, x.asked/bytesOfToken), max(out, size/bytesOfToken)
 		}
 		spent := s.meter.add(x.model, in, out)
 		s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Endpoint: s.meter.Name, Spent: &spent})

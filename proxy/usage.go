@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 )
 
@@ -14,7 +15,7 @@ type counted struct {
 	stream  bool   // it is events, and no object as a whole
 	in, out int64
 	size    int64
-	done    func(in, out, size int64, known bool)
+	done    func(in, out, size int64, known bool) // known: it has come to its end, and has said what it has cost
 }
 
 // maxEvent bounds a line, or an object, that is looked at.
@@ -39,22 +40,22 @@ func (u *counted) Read(b []byte) (int, error) {
 		}
 	}
 	if err != nil {
-		u.end()
+		u.end(errors.Is(err, io.EOF))
 	}
 	return n, err
 }
 
 func (u *counted) Close() error {
-	u.end()
+	u.end(false)
 	return u.ReadCloser.Close()
 }
 
-func (u *counted) end() {
+func (u *counted) end(whole bool) {
 	if u.done == nil {
 		return
 	}
 	u.look()
-	u.done(u.in, u.out, u.size, u.in+u.out > 0)
+	u.done(u.in, u.out, u.size, whole && u.in+u.out > 0)
 	u.done = nil
 }
 
