@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -256,5 +257,29 @@ func TestEndpointsInLongFolders(t *testing.T) {
 	files[0].Close()
 	if st, err := os.Lstat(filepath.Join(dir, "endpoint-0")); err != nil || st.Mode().Type() != os.ModeSocket {
 		t.Errorf("no socket there: %v, %v", st, err)
+	}
+}
+
+// An empty list of requests allows none: it is no list that is missing. Those of several credentials are all allowed.
+func TestAllowsNothing(t *testing.T) {
+	for name, x := range map[string]struct {
+		lists [][]string
+		want  []string
+	}{
+		"no list":      {[][]string{nil}, nil}, // control
+		"an empty one": {[][]string{{}}, []string{}},
+		"and another":  {[][]string{{}, {"GET /a"}, nil}, []string{"GET /a"}},
+	} {
+		g := grants()
+		for i, allow := range x.lists {
+			c := policy.Credential{Name: "x" + strconv.Itoa(i), Hosts: []string{"a.test"}, Allow: allow}
+			g.known[c.Name] = c
+			if err := g.add(c.Name, "--with", &planner.Input{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := g.sites[0].Allow; (got == nil) != (x.want == nil) || !slices.Equal(got, x.want) {
+			t.Errorf("%s: %#v, want %#v", name, got, x.want)
+		}
 	}
 }

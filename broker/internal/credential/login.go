@@ -35,9 +35,7 @@ func (g *Grants) addLogin(x granted) error {
 			x.Login, Hint: "grant one of the two"}
 	}
 	s.Logins = append(s.Logins, proxied.Login{Secret: x.Name, Path: at})
-	if x.Allow != nil {
-		s.Allow = append(s.Allow, x.Allow...) // the token endpoint itself is always asked
-	}
+	x.bound(s) // the token endpoint itself is always asked
 	return nil
 }
 
