@@ -223,7 +223,7 @@ func (t *Term) diff(o changeOptions) int {
 				return t.Fail(fmt.Errorf("comparing %s: %w", quote(list[i].Path), err))
 			}
 		}
-		t.Print(t.harmless(b.String()))
+		t.Print(t.Harmless(b.String()))
 	case o.stat:
 		return t.changeStat(list, c.base())
 	default:
@@ -243,9 +243,9 @@ func (t *Term) changeStat(list []changes.Change, base string) int {
 	return 0
 }
 
-// harmless takes the control characters out of a file's text that goes to a terminal; elsewhere it is left
+// Harmless takes the control characters out of a file's text that goes to a terminal; elsewhere it is left
 // as it is, for git apply to read.
-func (t *Term) harmless(s string) string {
+func (t *Term) Harmless(s string) string {
 	if st, err := t.Std[1].Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
 		return s
 	}

@@ -162,7 +162,7 @@ func (c *call) one(name string) (answer, error) {
 		return a, nil
 	}
 	if !c.js {
-		c.Print(a.Diff)
+		c.Print(c.Harmless(a.Diff))
 	}
 	a.Files, err = c.records.Apply(name, list)
 	return a, err
@@ -206,7 +206,7 @@ func (c *call) files(name string) ([]file, error) {
 // say tells a person what was done.
 func (c *call) say(a answer) {
 	if c.dry {
-		c.Print(a.Diff)
+		c.Print(c.Harmless(a.Diff))
 		for _, f := range a.Files {
 			c.Warn(quoting.Quote(f.Path) + " " + f.What)
 		}
