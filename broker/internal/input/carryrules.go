@@ -22,6 +22,7 @@ type carrier struct {
 	in     *planner.Input
 	now    time.Time
 	static bool
+	unread bool // labelled places are left out, see request.Unread
 	hidden []policy.Hiding
 	base   int // hides that are there already
 }
@@ -32,7 +33,8 @@ func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) err
 	if len(list) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
 		return nil
 	}
-	x := carrier{s: s, in: in, now: time.Now(), static: static, hidden: s.Concealed(), base: len(in.Hides)}
+	x := carrier{s: s, in: in, now: time.Now(), static: static, unread: r.Unread(), hidden: s.Concealed(),
+		base: len(in.Hides)}
 	if err := x.forbidden(); err != nil {
 		return err
 	}
@@ -176,6 +178,9 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		}
 		if !x.static && len(x.s.Layers.Policy.LabelsOf(p, false, x.now)) > 0 {
 			continue // a labelled place is not mounted either before somebody reads it
+		}
+		if x.unread && r.Label != "" {
+			continue // its caller has not read it
 		}
 		canon, links, st, err := host.Resolve(x.in.FS, p)
 		if err != nil || canon == "" || ownPlace(canon) {

@@ -1,15 +1,19 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
+	"sbx.example/sbx/broker/internal/tools"
 )
 
 // labels says whether a rule labels something; else nobody looks for it.
@@ -54,6 +58,46 @@ func (a *approvals) request(to decide.Contact, secrets []string) error {
 
 // held says whether labels that the session carries stand in the way of something.
 func (a *approvals) held(q decide.Ask) bool { return a != nil && len(a.arb.Stands(q).Others) > 0 }
+
+// hears has the session carry what a sandbox beside it reads: that can say it to its caller. What a tool is shown for
+// its own calls, a secret or a credential, stays with the tool.
+func (x *attempt) hears(ctx context.Context, pid int, t *tools.Tool, sid string) error {
+	if !labels(x.cfg) {
+		return nil
+	}
+	carried, err := session.Labels(path.Join(path.Dir(x.s.Dir), sid))
+	if err != nil {
+		return fmt.Errorf("reading its labels: %w", err)
+	}
+	for _, label := range session.SortedLabels(carried) {
+		own := policy.IsOwnLabel(label)
+		if own && t.On != policy.OnSpawn {
+			continue
+		}
+		if err := x.hear(ctx, pid, label, carried[label], own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hear has the session carry one label, as if pid read its place.
+func (x *attempt) hear(ctx context.Context, pid int, label, place string, own bool) error {
+	if x.approvals == nil {
+		if _, ok := x.in.Carried()[label]; !ok {
+			return fmt.Errorf("it is shown %s, labelled %s, and static mode asks nobody", quoting.Quote(place), label)
+		}
+		return nil
+	}
+	if !own {
+		q := decide.Ask{PID: pid, Op: "read", Kind: policy.KindPath, Path: place}
+		q.Exe, q.Cwd = program.Links(pid)
+		if v := x.approvals.arb.Ask(ctx, q); v.Decision != decide.Allow {
+			return fmt.Errorf("it is shown %s, labelled %s: %s", quoting.Quote(place), label, v.Reason)
+		}
+	}
+	return x.approvals.arb.Carry([]string{label}, place)
+}
 
 // carryLabels has the session carry the labels of what is shown from the start.
 func (x *attempt) carryLabels() error {

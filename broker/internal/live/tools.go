@@ -24,7 +24,7 @@ func (x *attempt) newTools(s doors.Session) *tools.Calls {
 		Ask: s.Ask, Held: x.approvals.held,
 		Marked: func(pid int, tool, words string) bool {
 			return x.marked(func() int { return pid }, "the arguments of tool", tool, words)
-		}, Session: &x.r.Request, Home: x.facts.Home,
+		}, Hears: x.hears, Session: &x.r.Request, Home: x.facts.Home,
 		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),
 		Refused: s.Refused("the tools"), Start: x.startBeside, Find: at.Programs}
 }

@@ -26,6 +26,11 @@ func SecretLabel(path string) string { return secretLabel + path }
 // CredentialLabel is the label of a credential that was used.
 func CredentialLabel(name string) string { return credentialLabel + name }
 
+// IsOwnLabel says whether a label is that of a secret or a credential, which no rule names.
+func IsOwnLabel(label string) bool {
+	return strings.HasPrefix(label, secretLabel) || strings.HasPrefix(label, credentialLabel)
+}
+
 // maxAccepts bounds a rule's list.
 const maxAccepts = 64
 

@@ -16,7 +16,7 @@ var narrowing = [...]string{"hide", "secret", "ephemeral", "no-network"}
 func (r *Request) Narrowed(tool, project string, args []string) (n *Request, words []string, err error) {
 	copied := *r
 	n = &copied
-	n.beside, n.Name, n.Workdir = true, sessionOf("spawn", tool), project
+	n.beside, n.Name, n.Workdir, n.unread = true, sessionOf("spawn", tool), project, r.Mode != "static"
 	n.Mode, n.prompt, n.Learn, n.Record, n.Quiet = "static", "deny", "", "", true
 	n.Detach, n.Keep, n.JSON, n.Verbose, n.AsPID1 = false, false, false, false, false
 	n.Paths, n.Hide, n.Secret = slices.Clip(n.Paths), slices.Clip(n.Hide), slices.Clip(n.Secret) // r keeps its own

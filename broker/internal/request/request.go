@@ -22,7 +22,7 @@ type Request struct {
 	Agent                                                            string // the name of a profile
 	Server                                                           string // the name of an MCP server
 	tool                                                             string // the name of a tool, see ForTool
-	beside                                                           bool   // see Narrowed
+	beside, unread                                                   bool   // see Narrowed and Unread
 	prompt, promptCommand                                            string
 	Learn, Nix                                                       string
 	promptTimeout                                                    time.Duration

@@ -51,7 +51,7 @@ func (r *Request) ForServer() {
 // shown where that is in the home.
 func ForTool(t policy.Tool, project, program, home string) *Request {
 	r := &Request{tool: t.Name, Name: sessionOf("tool", t.Name), Workdir: project, Mode: "static", Quiet: true,
-		prompt: "deny"}
+		prompt: "deny", unread: true}
 	if home != "" && host.Within(program, home) {
 		r.Paths = []pathOption{{Path: program, Mode: planner.Read, Flag: "tool " + t.Name}}
 	}
@@ -60,6 +60,10 @@ func ForTool(t policy.Tool, project, program, home string) *Request {
 
 // Beside says whether a run is one beside a session that has asked for it: calls of a tool, or what it spawns.
 func (r *Request) Beside() bool { return r.tool != "" || r.beside }
+
+// Unread says whether a run is one beside a session that carries a label only once it has read the place: what a rule
+// labels is not shown here by that rule. A tool's own grant shows it.
+func (r *Request) Unread() bool { return r.unread }
 
 // ToolsStay says whether a run is one of which nothing inside calls tools: what they are granted is not its.
 func (r *Request) ToolsStay() bool { return r.Server != "" || r.Beside() || len(r.Only) > 0 }

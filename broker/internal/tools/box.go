@@ -137,8 +137,8 @@ func (k *killer) end() {
 var errBox = errors.New("its sandbox could not be built: the session's record says why")
 
 // inBox runs a call in a box. One that is ended takes what it has left behind with it.
-func (c *Calls) inBox(ctx context.Context, b *box, cmd client.Command, stdin bool, x *streams, out, errs output) (int,
-	error) {
+func (c *Calls) inBox(ctx context.Context, b *box, t *Tool, pid int, cmd client.Command, x *streams,
+	out, errs output) (int, error) {
 	retire := false
 	defer func() { c.leave(b, retire) }()
 	select {
@@ -150,6 +150,9 @@ func (c *Calls) inBox(ctx context.Context, b *box, cmd client.Command, stdin boo
 		retire = true
 		return refused, errBox
 	}
+	if err := c.Hears(ctx, pid, t, b.Box.SID); err != nil {
+		return refused, err
+	}
 	p, err := c.Find(b.Box.SID)
 	if err != nil {
 		retire = true
@@ -159,7 +162,7 @@ func (c *Calls) inBox(ctx context.Context, b *box, cmd client.Command, stdin boo
 	k := &killer{p: p}
 	defer context.AfterFunc(ctx, k.kill)()
 	cmd.NoLinks, cmd.Stdout, cmd.Stderr, cmd.Started = true, out, errs, k.started
-	if stdin {
+	if t.Stdin {
 		cmd.Stdin = x
 	}
 	end, err := p.Run(cmd)

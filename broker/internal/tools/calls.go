@@ -59,6 +59,9 @@ func (t *Tool) Program() string {
 	return t.program.String()
 }
 
+// Hears says why a caller may not hear what a sandbox reads, and else has the session carry its labels.
+type Hears func(ctx context.Context, pid int, t *Tool, sid string) error
+
 // Calls are those of one session.
 type Calls struct {
 	Context context.Context    //nolint:containedctx // of all calls and boxes
@@ -69,7 +72,8 @@ type Calls struct {
 	Ask     func(context.Context, decide.Ask) bool // nil: nobody is asked
 	Held    func(decide.Ask) bool                  // says whether labels stand in the way of a call; may be nil
 	Marked  func(pid int, tool, words string) bool // says whether arguments have the mark of a decoy; may be nil
-	Refused func(a decide.Ask, reason string)      // records what was refused without a question
+	Hears   Hears
+	Refused func(a decide.Ask, reason string) // records what was refused without a question
 	Session *request.Request
 	Home    string
 	Start   func(context.Context, *request.Request) (*Box, error)
@@ -208,14 +212,14 @@ func (c *Calls) run(ctx context.Context, t Tool, q Call, x *streams, out, errs o
 		if err != nil {
 			return refused, err
 		}
-		return c.inBox(ctx, c.spawn(narrowed), client.Command{Argv: argv, Dir: q.Dir}, t.Stdin, x, out, errs)
+		return c.inBox(ctx, c.spawn(narrowed), &t, q.PID, client.Command{Argv: argv, Dir: q.Dir}, x, out, errs)
 	}
 	args := slices.Concat(t.Command[1:], q.Args)
 	if t.On == policy.OnHost {
 		return onHost(ctx, t, args, q.Dir, c.Env, x, out, errs)
 	}
 	cmd := client.Command{Argv: append([]string{t.Program()}, args...), Dir: q.Dir}
-	return c.inBox(ctx, c.enter(t), cmd, t.Stdin, x, out, errs)
+	return c.inBox(ctx, c.enter(t), &t, q.PID, cmd, x, out, errs)
 }
 
 // ended words how a call ended.
