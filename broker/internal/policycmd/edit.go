@@ -112,7 +112,8 @@ func changesText(rows []changeRow) string {
 		case c.Key == "rule":
 			fmt.Fprintf(&b, "%s - %s%s\n", mark, quoting.ASCII(c.Old), where)
 		default:
-			fmt.Fprintf(&b, "%s %s: %s -> %s%s\n", mark, c.Key, c.Old, c.New, where)
+			fmt.Fprintf(&b, "%s %s: %s -> %s%s\n", mark, quoting.ASCII(c.Key), quoting.ASCII(c.Old), quoting.ASCII(c.New),
+				where)
 		}
 	}
 	if widens {
