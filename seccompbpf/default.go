@@ -15,6 +15,13 @@ type Toggles struct {
 	UID, GID     uint32
 	// calls that make or change names, or open for writing, go to the broker, which alone writes in judged trees
 	Writes bool
+	// opens for reading go to the broker as well: it reads what the kernel shows nobody
+	Reads bool
+	// there are no namespaces: what reaches beyond the sandbox by a number, or by a name that no rule of Landlock is
+	// about, does not pass
+	InPlace bool
+	// and signals reach whatever the user runs (Landlock before ABI 6)
+	SignalsLeave bool
 }
 
 const (
@@ -49,6 +56,7 @@ func Default(arch Arch, t Toggles) Policy {
 
 func forArch(arch Arch, t Toggles) Policy {
 	b := &builder{t: t, rules: make([]Rule, 0, 80)}
+	b.inPlace()
 	b.modeBits()
 	b.devices()
 	b.ioctls()
@@ -62,6 +70,9 @@ func forArch(arch Arch, t Toggles) Policy {
 	}
 	if t.Writes {
 		b.writes()
+	}
+	if t.Reads {
+		b.add(Notify, "the kernel may not show what is opened", nil, "open", "openat")
 	}
 	if t.Notify {
 		b.openStat()

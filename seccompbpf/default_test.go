@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// allToggles are the 1024 combinations.
+// allToggles are the combinations; opens for reading are the broker's only where those for writing are.
 func allToggles() []Toggles {
 	var list []Toggles
-	for n := range 2048 {
+	for n := range 4096 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
 		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9), 1000,
-			1001, bit(10)})
+			1001, bit(10), bit(10) && bit(11), bit(11), bit(0) && bit(11)})
 	}
 	return list
 }

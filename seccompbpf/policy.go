@@ -48,6 +48,7 @@ const (
 // The errno values this policy answers with; they are the same on every Linux architecture sbx knows.
 const (
 	EPERM           = 1
+	EACCES          = 13
 	ENOSYS          = 38
 	ENOPROTOOPT     = 92
 	EPROTONOSUPPORT = 93
