@@ -320,6 +320,7 @@ var testsMayImport = map[string][]string{
 	// is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
 	"selftest":                  {"broker/plan", "shared/wire", "broker/helpertest", "selftest/checks"},
 	"shared/stage":              {"selftest/plans"},
+	"broker/plan":               {"selftest/plans"},
 	"broker/internal/child":     {"selftest/plans"},
 	"broker/internal/agent":     {"selftest/plans", "broker/internal/child"},
 	"broker/internal/netns":     {"selftest/plans", "broker/internal/child", "broker/internal/netns"},

@@ -24,6 +24,9 @@ func (p *Plan) Brief(asks bool) string {
 			shown = append(shown, Quote(m.Target))
 		}
 	}
+	if p.InPlace != nil {
+		own = append(own, p.InPlace.Tmp.Quote())
+	}
 	if len(over) > 0 {
 		line("overlay", several(over, "")+": what is written stays in the session")
 	}
@@ -31,6 +34,9 @@ func (p *Plan) Brief(asks bool) string {
 	line("read-only", several(shown, "nothing"))
 	line("hidden", several(p.hidden(), "nothing"))
 	rest := "does not exist inside"
+	if p.InPlace != nil {
+		rest = "is refused"
+	}
 	if asks {
 		rest = "is asked about at its first access"
 	}
@@ -62,7 +68,7 @@ func (p *Plan) command() string {
 func (p *Plan) Writable() (list []string) {
 	for i := range p.Mounts {
 		if m := &p.Mounts[i]; (m.Kind == Bind || m.Kind == Fuse) && m.Access == ReadWrite && !m.Device &&
-			m.Source == m.Target && !slices.ContainsFunc(list, func(l string) bool {
+			m.Source == m.Target && !p.isTmp(m) && !slices.ContainsFunc(list, func(l string) bool {
 			return strings.HasPrefix(Quote(m.Target)+"/", l+"/")
 		}) {
 			list = append(list, Quote(m.Target))
@@ -95,7 +101,7 @@ func (p *Plan) hidden() (list []string) {
 
 func (p *Plan) network() string {
 	switch {
-	case !p.Namespaces.Net:
+	case p.HostNetwork():
 		return "the host's"
 	case p.Namespaces.JoinNet:
 		return "of its own, to what was allowed"

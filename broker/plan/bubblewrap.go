@@ -58,6 +58,9 @@ type MovedFd struct {
 // checkSetup has the set-up checked. What is bubblewrap's alone is unknown there, and has a place like any other mount.
 func (p *Plan) checkSetup() error {
 	s := p.Setup()
+	if p.InPlace != nil { // it is not a set-up's: see validateInPlace
+		return nil
+	}
 	if p.Bubblewrap != nil {
 		s.Mounts = slices.Clone(s.Mounts)
 		for i := range s.Mounts {

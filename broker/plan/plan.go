@@ -25,6 +25,8 @@ type Plan struct {
 	Fds       []FdRole  `json:"fds"` // descriptors that the set-up hands to the broker, in this order
 	// how it is carried out, where it was asked for in bubblewrap's words; nil: as this package says elsewhere
 	Bubblewrap *Bubblewrap `json:"bubblewrap,omitempty"`
+	// how it is carried out where there are no namespaces; nil: as this package says elsewhere
+	InPlace *InPlace `json:"in_place,omitempty"`
 }
 
 // Judged says whether the tree at a path is covered by one that is read-only.
@@ -107,10 +109,11 @@ const (
 // Landlock is the second line below the mounts (landlock(7)): whatever is handled and not granted is
 // refused, whatever the mounts say.
 type Landlock struct {
-	ABI       int            `json:"abi"`
-	HandledFS uint64         `json:"handled_fs"`
-	Scoped    uint64         `json:"scoped,omitempty"` // ABI 6
-	Rules     []LandlockRule `json:"rules"`
+	ABI        int            `json:"abi"`
+	HandledFS  uint64         `json:"handled_fs"`
+	HandledNet uint64         `json:"handled_net,omitempty"` // ABI 4
+	Scoped     uint64         `json:"scoped,omitempty"`      // ABI 6
+	Rules      []LandlockRule `json:"rules"`
 }
 
 // LandlockRule grants Access below Path, as seen inside.

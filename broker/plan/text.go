@@ -11,7 +11,7 @@ func (p *Plan) Text() string {
 	var b strings.Builder
 	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
 	line("session    %s", p.Session)
-	line("namespaces %s", NamespacesText(p.Namespaces))
+	line("namespaces %s", p.namespacesText())
 	id := p.Identity
 	line("identity   uid %d (outside %d) gid %d (outside %d)", id.InsideUID, id.OutsideUID, id.InsideGID, id.OutsideGID)
 	for _, r := range id.SubUIDs {
@@ -40,13 +40,8 @@ func (p *Plan) Text() string {
 	if len(p.Delegated) > 0 {
 		line("control    handed down: %s", strings.Join(p.Delegated, " "))
 	}
-	line("privileges no_new_privs, no capabilities, securebits locked")
-	if l := p.Landlock; l != nil {
-		line("landlock   ABI %d, handled %#x, scoped %#x", l.ABI, l.HandledFS, l.Scoped)
-		for _, r := range l.Rules {
-			line("landlock   %s access=%#x", r.Path.Quote(), r.Access)
-		}
-	}
+	line("privileges no_new_privs, no capabilities%s", p.lockedText())
+	p.Landlock.text(line)
 	line("seccomp    %s, %d instructions, notify=%t", p.Seccomp.Rules, len(p.Seccomp.Program), p.Seccomp.Notify)
 	line("stdio      %s %s %s", p.Stdio[0], p.Stdio[1], p.Stdio[2])
 	p.Bubblewrap.text(line)
@@ -65,6 +60,20 @@ func (p *Plan) Text() string {
 	line("exec       %s [%s] tty=%t pid1=%t", p.Process.Path.Quote(), strings.Join(argv, " "), p.Process.TTY,
 		p.Process.AsPID1)
 	return b.String()
+}
+
+// text describes the rules; nil has none.
+func (l *Landlock) text(line func(string, ...any)) {
+	if l == nil {
+		return
+	}
+	line("landlock   ABI %d, handled %#x, scoped %#x", l.ABI, l.HandledFS, l.Scoped)
+	if l.HandledNet != 0 {
+		line("landlock   handled %#x of the network", l.HandledNet)
+	}
+	for _, r := range l.Rules {
+		line("landlock   %s access=%#x", r.Path.Quote(), r.Access)
+	}
 }
 
 // NamespacesText names the new namespaces.

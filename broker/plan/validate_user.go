@@ -55,6 +55,9 @@ func (p *Plan) Validate() error {
 	if err := p.validateGate(); err != nil {
 		return fmt.Errorf("gate: %w", err)
 	}
+	if err := p.validateInPlace(); err != nil {
+		return fmt.Errorf("in place: %w", err)
+	}
 	return p.validateBubblewrap()
 }
 
@@ -78,7 +81,7 @@ func (p *Plan) validateBounds() error {
 			return fmt.Errorf("control %q of %q", c.File, c.Value)
 		}
 	}
-	if len(p.Controls) > 0 && !p.Namespaces.Cgroup {
+	if len(p.Controls) > 0 && !p.Namespaces.Cgroup && p.InPlace == nil {
 		return fmt.Errorf("a control group without a namespace for it")
 	}
 	if n := len(p.Seccomp.Program); n == 0 || n > maxInsns {

@@ -83,6 +83,22 @@ func Full() *plan.Plan {
 	return p
 }
 
+// InPlace is a plan for a host without namespaces.
+func InPlace() *plan.Plan {
+	p := Anyone("/usr/bin/true")
+	p.Namespaces, p.Hostname, p.Loopback = plan.Namespaces{}, "", false
+	p.Mounts = []plan.Mount{{Kind: plan.Bind, Source: "/usr", Target: "/usr", Access: plan.ReadOnly},
+		{Kind: plan.Bind, Source: "/p", Target: "/p", Access: plan.ReadWrite, Dev: 7, Ino: 8},
+		{Kind: plan.Judged, Target: "/p", Access: plan.ReadOnly}}
+	p.Landlock = &plan.Landlock{ABI: 6, HandledFS: 1<<16 - 1, HandledNet: 3, Scoped: 3,
+		Rules: []plan.LandlockRule{{Path: "/usr", Access: 13}, {Path: "/p", Access: 13}}}
+	p.InPlace = &plan.InPlace{Tmp: "/s/tmp"}
+	p.Fds, p.Seccomp.Notify = []plan.FdRole{plan.FdPty, plan.FdSeccomp}, true
+	p.Process.TTY, p.Process.OOMAdj = true, 500
+	p.Stdio = [3]plan.Stdio{plan.Pty, plan.Pty, plan.Pty}
+	return p
+}
+
 // ForHelper is Full without what sbx-helper does not do.
 func ForHelper() *plan.Plan {
 	p := Full()

@@ -63,7 +63,7 @@ type UserNS interface {
 
 // Build makes the tape of process 1 as far as it takes privileges, to their end.
 func (c *Compiler) Build(sock int, std Stdio) error {
-	c.detach(sock, std)
+	c.Detach(sock, std)
 	c.checkTether()
 	if c.NS != nil {
 		if err := c.NS.User(std); err != nil {
@@ -83,8 +83,8 @@ func (c *Compiler) Build(sock int, std Stdio) error {
 	return nil
 }
 
-// detach takes the child out of the reach of the caller's terminal and descriptors.
-func (c *Compiler) detach(sock int, std Stdio) {
+// Detach takes the child out of the reach of the caller's terminal and descriptors.
+func (c *Compiler) Detach(sock int, std Stdio) {
 	t := c.T
 	mask := tape.Ptr(t, &[1]uint64{AllSignals})
 	t.At("blocking signals", "")

@@ -22,6 +22,7 @@ type Block struct {
 	setup   [maxOps]tape.Op
 	start   [4096]tape.Op
 	reaper  [64]tape.Op
+	sweep   sweep
 	data    [arenaSize]byte
 	wide    [wideArena]byte // of wideSlot
 }

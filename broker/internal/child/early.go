@@ -110,6 +110,9 @@ func prepare(p *plan.Plan, network *netns.Network, cgroup int) (*Init, error) {
 				e.block.prog.first = e.flags
 			}
 		}
+		if p.InPlace != nil {
+			e.flags = 0
+		}
 		err = e.clone(p, network)
 	}
 	closeMoved()
@@ -175,7 +178,7 @@ func CloneFault(n plan.Namespaces, errno syscall.Errno) *steps.Fault {
 
 // Suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.
 func (e *Init) Suits(p *plan.Plan, std stage.Stdio) bool {
-	if e.flags != stage.CloneFlags(p.Namespaces) || p.Namespaces.JoinNet {
+	if e.flags != stage.CloneFlags(p.Namespaces) || p.Namespaces.JoinNet || p.InPlace != nil {
 		return false
 	}
 	for _, fd := range std {

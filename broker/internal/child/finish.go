@@ -18,7 +18,7 @@ import (
 
 // CompileSetup makes the tape of process 1 up to the point where the program can be started.
 func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder Folder, cpus *[16]uint64) error {
-	if !p.Namespaces.User {
+	if !p.Namespaces.User && p.InPlace == nil {
 		return errors.New("the plan is not for this way of carrying it out")
 	}
 	c := newBuilder(t, p)
@@ -26,6 +26,10 @@ func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder 
 	defer openPlainly(t)
 	if p.Bubblewrap != nil {
 		return c.compileBubblewrap(sock)
+	}
+	if p.InPlace != nil {
+		c.compileInPlace(sock, std)
+		return nil
 	}
 	if err := c.Build(sock, std); err != nil {
 		return err
@@ -64,8 +68,9 @@ func (c *builder) terminal() {
 		return
 	}
 	t := c.T
-	t.At("opening terminal", "/dev/pts/ptmx")
-	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC,
+	maker := terminalMaker(c.p)
+	t.At("opening terminal", maker)
+	t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(maker), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC,
 		0).To(tape.RegTTY)
 	c.hand(plan.FdPty, tape.RegTTY)
 	t.Call(unix.SYS_IOCTL, 0, unix.TIOCSPTLCK, tape.Ptr(t, new([2]int32))).From(0, tape.RegTTY)
@@ -102,7 +107,11 @@ func (c *builder) ready() {
 	t.At("reporting", "ready")
 	steps.Send(t, stage.FdSock, stage.Encoded(stage.Message{Kind: stage.EvReady}), c.rights, len(c.cmsg))
 	t.At("closing descriptors", "")
-	t.Call(unix.SYS_CLOSE_RANGE, stage.FdFuse, uintptr(^uint32(0)), 0)
+	last := uintptr(stage.FdFuse)
+	if c.p.InPlace != nil {
+		last = fdChildren + 1
+	}
+	t.Call(unix.SYS_CLOSE_RANGE, last, uintptr(^uint32(0)), 0)
 	t.Call(unix.SYS_CLOSE_RANGE, 3, stage.FdSock-1, 0)
 	if c.NS != nil {
 		c.reported()
@@ -128,7 +137,7 @@ func (c *builder) landlock() {
 	}
 	t := c.T
 	t.At("making landlock rules", "")
-	attr := &[3]uint64{l.HandledFS, 0, l.Scoped}
+	attr := &[3]uint64{l.HandledFS, l.HandledNet, l.Scoped}
 	size := uintptr(8)
 	if l.ABI >= 6 {
 		size = 24
@@ -140,15 +149,20 @@ func (c *builder) landlock() {
 		t.At("landlock rule", string(r.Path))
 		rule := &[2]uint64{r.Access, 0}
 		addr := tape.Ptr(t, rule)
-		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(string(r.Path)), unix.O_PATH|unix.O_CLOEXEC,
-			0).To(tape.RegA).May(uint16(unix.ENOENT)).ElseSkip(3)
+		c.openGranted(string(r.Path))
 		t.Poke(addr+8, tape.RegA)
 		t.Call(unix.SYS_LANDLOCK_ADD_RULE, 0, unix.LANDLOCK_RULE_PATH_BENEATH, addr, 0).From(0, tape.RegB)
 		t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 	}
+	if c.p.InPlace != nil {
+		c.ownTerminal()
+	}
 	t.At("entering landlock", "")
 	t.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, 0, 0).From(0, tape.RegB)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegB)
+	if c.p.InPlace != nil {
+		c.checkScope()
+	}
 }
 
 func (c *builder) seccomp() {
@@ -184,6 +198,7 @@ func compileStart(t *tape.Tape, p *plan.Plan) {
 		return
 	}
 	pr := &p.Process
+	innerDomain(t, p)
 	t.At("starting", "process group")
 	t.Call(unix.SYS_SETPGID, 0, 0).May(uint16(unix.EPERM))
 	if pr.TTY && !p.Background() {

@@ -29,15 +29,16 @@ func TestTapes(t *testing.T) {
 	}
 	cases := map[string]func(*tape.Tape) error{
 		"small": setup(plans.Anyone("/usr/bin/true")), "full": setup(plans.Full()), "served": setup(served),
-		"ranges": setup(ranges),
-		"start":  func(t *tape.Tape) error { compileStart(t, plans.Full()); return nil },
+		"ranges": setup(ranges), "in-place": setup(plans.InPlace()),
+		"in-place-start": func(t *tape.Tape) error { compileStart(t, plans.InPlace()); return nil },
+		"start":          func(t *tape.Tape) error { compileStart(t, plans.Full()); return nil },
 		"helper-rest": func(t *tape.Tape) error {
 			newBuilder(t, plans.ForHelper()).finish()
 			return nil
 		},
 		"spawn": func(t *tape.Tape) error {
-			compileSpawn(t, &Spawn{Argv: []string{"id", "-u"}, Env: []string{"A=b"}, Path: []string{"/bin", "/usr/bin/"},
-				Dir: "/tmp", Umask: 0o22, TTY: true, Rows: 24, Cols: 80}, 3)
+			compileSpawn(t, &plan.Plan{}, &Spawn{Argv: []string{"id", "-u"}, Env: []string{"A=b"},
+				Path: []string{"/bin", "/usr/bin/"}, Dir: "/tmp", Umask: 0o22, TTY: true, Rows: 24, Cols: 80}, 3)
 			return nil
 		},
 	}

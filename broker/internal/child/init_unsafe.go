@@ -26,6 +26,7 @@ type program struct {
 	idle        bool
 	joined      bool // process 1 is cloned in namespaces that were made before
 	joins       [3]joins
+	shared      int64 // the PID namespace is the host's: everybody or oneByOne; 0: it is not
 	pid         int64 // of process 1, where it is joined
 	cgroup      uint64
 	args        tape.CloneArgs
@@ -224,8 +225,13 @@ func serve(b *Block) {
 			}
 		}
 		if stage.Wake(c, timeout) && stage.Reap(c) {
+			finishAll(b)
 			stage.LookAtPlaces(c)
 			stage.End(c, c.Main, int64(c.Status))
+		}
+		if hungUp(b) {
+			finishAll(b)
+			stage.End(c, 0, 0)
 		}
 		if stage.TakeCommand(c) {
 			obey(b)
@@ -239,6 +245,9 @@ func obey(b *Block) {
 	c := &b.control
 	switch c.In.Kind {
 	case stage.CmdKill:
+		if b.prog.shared == oneByOne && c.In.PID == -1 { // all are all of the user's there
+			return
+		}
 		stage.Kill(c)
 	case stage.CmdSpawn:
 		startLater(c, &b.slots[c.In.Value&(maxSlots-1)])

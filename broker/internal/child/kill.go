@@ -19,19 +19,27 @@ func (c *Child) Abort() {
 }
 
 // SendKill ends every process of the sandbox, without waiting.
-func (c *Child) SendKill() { c.SendSignal(unix.SIGKILL) }
+func (c *Child) SendKill() {
+	if c.plan != nil && c.plan.InPlace != nil { // process 1 ends the others when nobody is there any more
+		_ = unix.Shutdown(c.sock, unix.SHUT_RDWR)
+		return
+	}
+	c.SendSignal(unix.SIGKILL)
+}
 
 // Kill ends every process of the sandbox and waits until the last is gone.
 func (c *Child) Kill() {
 	if c.Abort(); c.PID == 0 || c.Gone() {
 		return
 	}
-	if c.Pidfd >= 0 && !endsWithin(c.Pidfd, stage.DieWithin*time.Second) {
+	if c.Pidfd >= 0 && !endsWithin(c.Pidfd, c.dieWithin()) {
 		c.control.Last.Left = 1
 		c.gone.Store(true)
+		c.endOrphans()
 		return
 	}
 	_, _ = c.reapInit()
+	c.endOrphans()
 }
 
 // endsWithin waits for a process and all of its PID namespace: who waits for a file system that does not answer dies

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/steps"
+	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/stage"
 	"sbx.example/sbx/shared/tape"
 )
@@ -58,6 +59,7 @@ type spawned struct {
 	fault tape.Stop // copied when the slot is used again
 	pid   int       // 0: not heard of yet
 	slot  *slot     // nil: the fault above counts
+	given *os.File  // the master of its terminal, where this process has made that; told of at the first event
 }
 
 // spawns is the table of what was started later.
@@ -108,7 +110,16 @@ func (c *Child) Spawn(s Spawn) error {
 	x.byID[sp.id] = sp
 	m := stage.Message{Kind: stage.CmdSpawn, Value: int64(i)}
 	files := s.Files
-	if s.TTY { // three are wanted; they are never seen inside
+	switch {
+	case s.TTY && c.plan.InPlace != nil:
+		slave, err := sp.givenTerminal()
+		if err != nil {
+			sp.forget(x, i)
+			return err
+		}
+		defer slave.Close()
+		files = [3]int{int(slave.Fd()), int(slave.Fd()), int(slave.Fd())}
+	case s.TTY: // three are wanted; they are never seen inside
 		files = [3]int{c.Pidfd, c.Pidfd, c.Pidfd}
 	}
 	// Process 1 has not read what others asked for yet: it is waited for without the lock, which those need whom it waits
@@ -126,13 +137,21 @@ func (c *Child) Spawn(s Spawn) error {
 	if x.ended { // whoever ended it has told sp already
 		return nil
 	}
-	delete(x.byID, sp.id)
-	x.owners[i] = nil
-	sp.slot.release()
+	sp.forget(x, i)
 	if err == unix.EAGAIN {
 		return errBusy
 	}
 	return fmt.Errorf("asking the sandbox: %w", err)
+}
+
+// forget takes a start back that process 1 has not heard of; x.mu is held.
+func (sp *spawned) forget(x *spawns, slot int) {
+	delete(x.byID, sp.id)
+	x.owners[slot] = nil
+	sp.slot.release()
+	if sp.given != nil {
+		sp.given.Close()
+	}
 }
 
 // spawnPatience is how long a start waits for those before it.
@@ -147,7 +166,7 @@ func (c *Child) place(sp *spawned) (int, error) {
 		}
 		sp.slot = &c.block.slots[i]
 		t := c.block.take(i, sp.id)
-		if compileSpawn(t, sp.Spawn, sp.id); !t.Full() {
+		if compileSpawn(t, c.plan, sp.Spawn, sp.id); !t.Full() {
 			sp.slot.load(t)
 			sp.steps, c.spawns.owners[i] = t.Steps, sp
 			return i, nil
@@ -185,10 +204,14 @@ func (c *Child) grab(from, to int) (int, error) {
 }
 
 // compileSpawn makes the tape of one start.
-func compileSpawn(t *tape.Tape, s *Spawn, id int64) {
+func compileSpawn(t *tape.Tape, p *plan.Plan, s *Spawn, id int64) {
+	innerDomain(t, p)
 	t.At("starting", "session")
 	t.Call(unix.SYS_SETSID)
-	if s.TTY {
+	if s.TTY && p.InPlace != nil { // the broker has made it, see givenTerminal
+		t.At("taking terminal", "")
+		t.Call(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0).From(0, tape.RegA)
+	} else if s.TTY {
 		t.At("opening terminal", "/dev/pts/ptmx")
 		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC,
 			0).To(tape.RegTTY)
@@ -279,6 +302,10 @@ func (c *Child) handle(m stage.Message, fds []int) bool {
 		fault = sp.ending(x)
 	}
 	x.mu.Unlock()
+	if sp.given != nil && sp.Pty != nil {
+		sp.Pty(sp.given)
+		sp.given = nil
+	}
 	switch {
 	case m.Kind == stage.EvPty && (len(fds) != 1 || sp.Pty == nil):
 		closeAll(fds)

@@ -190,6 +190,7 @@ func (c *Child) compileRest(left *tape.Tape) error {
 	if c.plan.Identity.HasRanges() {
 		c.control.ManyIDs = 1
 	}
+	c.block.prog.shared = shares(c.plan)
 	c.block.load(left, c.start, c.plan.Process.AsPID1, c.plan.Process.Idle)
 	c.asPID1 = c.plan.Process.AsPID1
 	return nil

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -59,6 +61,20 @@ func (f Facts) Since(major, minor int) bool {
 	x, _ := strconv.Atoi(a)
 	y, _ := strconv.Atoi(strings.TrimRight(b, "-+abcdefghijklmnopqrstuvwxyz"))
 	return x > major || x == major && y >= minor
+}
+
+// LandlockAlone says why Landlock and a system-call filter alone cannot hold a program here, or nil. Renames between
+// directories, and notifications that no signal of a Go program's restarts, came with 5.19.
+func (f Facts) LandlockAlone() error {
+	switch {
+	case f.Landlock == 0:
+		return errors.New("this kernel has no Landlock, or it is switched off; it takes Linux 5.19 with landlock in lsm=")
+	case f.Landlock < 2 || !f.Since(5, 19):
+		return fmt.Errorf("this kernel's Landlock is too old (ABI %d); it takes Linux 5.19", f.Landlock)
+	case f.Reported:
+		return errors.New("a filter above this process reports its calls to somebody else already, as in another sandbox")
+	}
+	return nil
 }
 
 // Lookup returns the value of the variable name, or "".
@@ -136,21 +152,30 @@ func landlockABI() int {
 	return int(v)
 }
 
-// UserNamespaceHint says why user namespaces are not to be had, and what the ways out are.
-func UserNamespaceHint() string {
-	read := func(p string) string {
-		b, _ := os.ReadFile(p)
-		return strings.TrimSpace(string(b))
-	}
+func readSetting(p string) string {
+	b, _ := os.ReadFile(p)
+	return strings.TrimSpace(string(b))
+}
+
+// NamespacesOff says by which of its settings the kernel gives an ordinary user no namespaces; "" if by none.
+func NamespacesOff() string {
 	for _, kind := range [...]string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
-		if read("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
+		if readSetting("/proc/sys/user/max_"+kind+"_namespaces") == "0" {
 			return kind + " namespaces are switched off (user.max_" + kind + "_namespaces = 0)"
 		}
 	}
-	switch {
-	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+	if readSetting("/proc/sys/kernel/unprivileged_userns_clone") == "0" {
 		return "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone = 0)"
-	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+	}
+	return ""
+}
+
+// UserNamespaceHint says why user namespaces are not to be had, and what the ways out are.
+func UserNamespaceHint() string {
+	if off := NamespacesOff(); off != "" {
+		return off
+	}
+	if readSetting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
 		return "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); install the sbx " +
 			"package's AppArmor profile"
 	}

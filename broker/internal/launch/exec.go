@@ -147,6 +147,9 @@ func (r *Running) Freeze() error {
 	if r.Plan.Process.AsPID1 && r.Freezer == nil {
 		return errors.New("the program runs with --as-pid-1 and cannot be stopped from inside")
 	}
+	if !r.Plan.Scoped() && r.Freezer == nil {
+		return errors.New("without a PID namespace and a control group nothing stops everything inside at once")
+	}
 	if r.frozen.Swap(true) {
 		return nil
 	}

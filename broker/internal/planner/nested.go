@@ -24,7 +24,7 @@ func (v *view) spare() {
 // stands.
 func (in *Input) nestedLandlock(p *plan.Plan, abi int) []Loss {
 	if abi >= 6 {
-		p.Landlock = &plan.Landlock{ABI: abi, Scoped: scopeAbstract | scopeSignal}
+		p.Landlock = &plan.Landlock{ABI: abi, Scoped: plan.ScopeAbstract | plan.ScopeSignal}
 	}
 	const forbids, line = "its file rules forbid all mounting, which ", ", so the mounts are the only line against writing"
 	l := Loss{What: "landlock", Why: forbids + "containers need" + line, Fix: "run without --containers what needs none",

@@ -148,9 +148,6 @@ const (
 	llRemoveFile = 1 << 5
 	llMake       = 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
 	llRefer      = 1 << 13 // ABI 2
-
-	scopeAbstract = 1 << 0 // ABI 6
-	scopeSignal   = 1 << 1
 )
 
 // writable says whether the program can make names in what m shows: the project, what was granted for writing, layers,
@@ -197,7 +194,7 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	}
 	l := &plan.Landlock{ABI: abi, HandledFS: llWriteFile | llRemoveDir | llRemoveFile | llMake | llRefer}
 	if abi >= 6 {
-		l.Scoped = scopeAbstract | scopeSignal
+		l.Scoped = plan.ScopeAbstract | plan.ScopeSignal
 	}
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
