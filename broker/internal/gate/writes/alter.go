@@ -114,6 +114,9 @@ func (j *job) altered() (*name, *object) {
 // handed says whether a descriptor of the caller's is of the writable mount: it was judged when it was opened, and the
 // kernel does the rest.
 func (j *job) handed(number string) bool {
+	if j.InPlace != nil { // all of the file system is one mount
+		return false
+	}
 	mount, ok := j.callers.mount(j.call, number[:len(number)-1])
 	return ok && slices.ContainsFunc(j.roots, func(r root) bool { return r.mount == mount })
 }
@@ -132,7 +135,7 @@ func (j *job) judged(n *name, fd int) bool {
 	}
 	if j.d.kind == kindAccess {
 		if no != 0 {
-			j.call.Continue()
+			j.pass()
 			return true
 		}
 		flags := uintptr(j.flags&unix.AT_EACCESS | unix.AT_EMPTY_PATH)

@@ -86,6 +86,9 @@ type Options struct {
 	Nested func(c *notify.Call) bool
 	// Server is who serves a path in a served place, or nil. Nil for all: what happens in such places is theirs alone.
 	Server func(path string) Server
+	// InPlace: nothing is mounted, and Landlock alone keeps programs from writing. To it the attributes of a file are
+	// nobody's business, so what would change those is carried out here or refused. Nil: the trees are read-only mounts.
+	InPlace *InPlace
 }
 
 // Server serves a place in a tree.
@@ -113,6 +116,7 @@ type Carrier struct {
 	mask    uint32 // of this thread
 	mem     [2][unix.PathMax]byte
 	text    [unix.PathMax]byte
+	shown   map[string]guard.ID // of InPlace.Granted, by path, when the session began
 }
 
 // root is a Root with what was found out about it.
@@ -145,6 +149,7 @@ func New(o Options) *Carrier {
 			judge: judge{root: r.Place, session: o.Session, tree: fd, places: map[string]*guard.Place{}}}
 		k.at[r.Path] = place{root: &k.roots[i]}
 	}
+	k.shown = o.InPlace.entries()
 	for _, p := range o.Places {
 		switch on := k.find(p.Path); {
 		case on.root == nil:
@@ -210,13 +215,13 @@ func (k *Carrier) Take(c *notify.Call) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.ended { // to the kernel the trees are read-only
-		c.Continue()
-		return true
-	}
 	j := job{Carrier: k, call: c, d: k.calls[nr]}
 	if j.d.flags >= 0 {
 		j.flags = uint64(uint32(c.Arg(int(j.d.flags))))
+	}
+	if k.ended { // to the kernel the trees are read-only
+		j.pass()
+		return true
 	}
 	if len(k.texts) > 0 {
 		k.installTexts()
@@ -233,7 +238,7 @@ func (k *Carrier) Take(c *notify.Call) bool {
 		if j.d.flags < 0 {
 			j.flags = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
 		}
-		if j.flags&(unix.O_ACCMODE|unix.O_CREAT|unix.O_TRUNC|nameless) == 0 {
+		if j.readsOnly() && (j.InPlace == nil || len(j.InPlace.Split) == 0) {
 			return j.elsewhere()
 		}
 		j.reach = j.Server != nil && j.flags&(unix.O_ACCMODE|unix.O_EXCL|unix.O_APPEND|nameless) == unix.O_RDWR
@@ -267,7 +272,7 @@ func (j *job) elsewhere() bool {
 	if j.uncovers() {
 		return true
 	}
-	j.call.Continue()
+	j.pass()
 	return true
 }
 
@@ -317,7 +322,7 @@ func (j *job) kernel() {
 		j.call.Fail(unix.EPERM)
 		return
 	}
-	j.call.Continue()
+	j.pass()
 }
 
 func (j *job) setsGroup() bool {

@@ -33,7 +33,7 @@ func (j *job) nameless(p string) (int, bool) {
 		return -1, false
 	}
 	for i := range j.roots {
-		if mountOf(fd) == j.roots[i].mount {
+		if mountOf(fd) == j.roots[i].mount && (j.InPlace == nil || isNameless(fd)) {
 			return fd, true
 		}
 	}

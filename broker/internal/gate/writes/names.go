@@ -18,7 +18,7 @@ func (j *job) one() bool {
 			return j.elsewhere()
 		}
 		if j.stands(n) {
-			j.call.Continue()
+			j.pass()
 			return true
 		}
 		v, no := j.mayChange(n)
@@ -215,17 +215,17 @@ func (j *job) across(p *pair) bool {
 	if j.Shared && (p.from == nil || p.to == nil) {
 		return false
 	}
-	if j.d.kind == kindLink {
+	if j.d.kind == kindLink || j.InPlace != nil { // no mount says so there, and mv copies
 		return j.answer(unix.EXDEV)
 	}
-	j.call.Continue()
+	j.pass()
 	return true
 }
 
 // move judges and carries out a rename or link within one tree. It says whether the call was answered.
 func (j *job) move(p *pair) (e syscall.Errno, done bool) {
 	if j.stands(p.from) || j.stands(p.to) {
-		j.call.Continue()
+		j.pass()
 		return 0, true
 	}
 	if p.fromDir, p.fromBase, e = p.from.parent(); e != 0 {

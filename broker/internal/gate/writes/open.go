@@ -102,13 +102,21 @@ func (j *job) openAt(n *name) (*name, bool) {
 		if where := j.straight(n.abs(), n.slash, follow); where == nil || where.rel != n.rel {
 			return where, false
 		}
-		j.call.Continue()
-		return nil, true
+		if typ != unix.S_IFREG || !j.unshown(n) {
+			j.pass()
+			return nil, true
+		}
 	}
 	g := &n.root.judge
 	v := g.of(n)
 	var no syscall.Errno
 	switch {
+	case exists && j.readsOnly():
+		if typeOf(st) == unix.S_IFDIR { // what a listing shows is granted
+			j.pass()
+			return nil, true
+		}
+		no = mayRead(v)
 	case v.Action == guard.Text && !n.slash && (!exists || typeOf(st) == unix.S_IFREG) && j.rewrites():
 		return nil, j.openText(n, v)
 	case exists:
