@@ -33,6 +33,8 @@ type Run struct {
 	Engine string   // of a dynamic session, see gate
 	Idle   bool     // there is no program
 	Helper bool     // a helper builds the sandbox
+	// InPlace: Landlock and the filter alone hold; Asks: though somebody wanted to be asked
+	InPlace, Asks bool
 
 	Env  []string
 	Std  [3]*os.File
@@ -63,7 +65,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	r.showToolConfs(s, in)
 	r.pnpmStore(s, in)
 	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify,
-		Helper: r.Helper}
+		Helper: r.Helper || r.InPlace}
 	if err = r.outside(s, in, open); err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +73,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	if err = r.onlyThese(in); err != nil {
 		return nil, nil, err
 	}
-	in.Direct = r.Helper
+	in.Direct, in.Asks = r.Helper, r.Asks
 	if err = r.filters(s, in); err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +85,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 
 // begin notes what follows from the request without a look at the host.
 func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error) {
-	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), AsPID1: r.AsPID1,
+	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), AsPID1: r.AsPID1, InPlace: r.InPlace,
 		Hostname: cmp.Or(r.Hostname, s.Sandbox.Hostname),
 		Idle:     r.Idle, Profile: s.Profile.Name,
 		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
@@ -181,12 +183,14 @@ func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) 
 // filters compiles the system-call filters: that of the program, and the one with which the broker carries out what is
 // written.
 func (r *Run) filters(s request.Settings, in *planner.Input) (err error) {
+	older(r.Hooks, in)
 	toggles := seccompbpf.Toggles{
 		KVM: in.KVM, Namespaces: in.Nested, Containers: in.Containers != nil, SUIDBits: in.Containers != nil,
 		Debug:        s.Sandbox.Debug,
 		Only:         in.Only != nil,
 		NotifyDenied: in.Facts.Since(5, 19) && !in.Facts.Reported, Notify: r.Engine == gate.EngineNotify,
-		OneID: !in.Direct && !in.Nested, UID: in.Facts.UID, GID: in.Facts.GID,
+		OneID: !in.Direct && !in.InPlace && !in.Nested, UID: in.Facts.UID, GID: in.Facts.GID,
+		InPlace: in.InPlace, SignalsLeave: in.InPlace && in.Facts.Landlock < 6,
 	}
 	if in.Seccomp, err = filter(toggles); err != nil {
 		return err
@@ -199,7 +203,7 @@ func (r *Run) filters(s request.Settings, in *planner.Input) (err error) {
 		}
 		in.Judging = &judging
 	}
-	return nil
+	return r.filterOfReads(in, toggles)
 }
 
 // project finds the directory that the program works in, and the project it belongs to.

@@ -8,3 +8,5 @@ import (
 )
 
 func switchOff(request.Hooks, []string, *planner.Input) {}
+
+func older(request.Hooks, *planner.Input) {}

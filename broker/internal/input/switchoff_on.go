@@ -11,6 +11,13 @@ import (
 	"sbx.example/sbx/seccompbpf"
 )
 
+// older takes away what later kernels have of Landlock.
+func older(h request.Hooks, in *planner.Input) {
+	if slices.Contains(h.Off, "scopes") {
+		in.Facts.Landlock = min(in.Facts.Landlock, 4)
+	}
+}
+
 // switchOff takes the layers away that h names.
 func switchOff(h request.Hooks, env []string, in *planner.Input) {
 	off := func(layer string) bool { return slices.Contains(h.Off, layer) }

@@ -31,7 +31,12 @@ func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
 	if err := in.direct(); err != nil {
 		return nil, nil, Sealed{}, err
 	}
-	in.layers()
+	if err := in.inPlace(); err != nil {
+		return nil, nil, Sealed{}, err
+	}
+	if !in.InPlace {
+		in.layers()
+	}
 	v := newView(&in)
 	p, losses, err := v.plan()
 	if err != nil {
@@ -71,14 +76,13 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		in.Hostname = in.Hostname[:63]
 	}
 	p := &plan.Plan{
-		Version:  plan.Version,
-		Session:  in.Session,
-		Hostname: plan.Bytes(in.Hostname),
-		Namespaces: plan.Namespaces{User: !in.Direct, Net: !in.ShareNet, JoinNet: in.JoinNet, IPC: !in.ShareIPC, UTS: true,
-			Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset},
+		Version:    plan.Version,
+		Session:    in.Session,
+		Hostname:   plan.Bytes(in.Hostname),
+		Namespaces: in.namespaces(),
 		Identity: plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID,
 			OutsideGID: in.Facts.GID},
-		Loopback: !in.ShareNet && !in.JoinNet,
+		Loopback: !in.ShareNet && !in.JoinNet && !in.InPlace,
 		Gate:     gate,
 		Mounts:   mounts,
 		Process:  proc,
@@ -93,15 +97,16 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.TTY {
 		p.Fds = append(p.Fds, plan.FdPty)
 	}
-	judged := slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged })
-	if judged {
+	if in.InPlace {
+		v.settle(p)
+	} else if slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged }) {
 		p.Seccomp = *in.Judging
 	}
 	if p.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
 	// For the agents: one covers secrets that appear later, one tells who watches what is served.
-	if in.Gate || in.Agent || slices.ContainsFunc(mounts, func(m plan.Mount) bool {
+	if in.Gate || in.Agent || !in.InPlace && slices.ContainsFunc(mounts, func(m plan.Mount) bool {
 		return m.Kind == plan.Judged ||
 			m.Kind == plan.Fuse
 	}) {
@@ -112,12 +117,23 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	}
 	in.identify(p)
 	v.losses = append(append(in.Losses, v.losses...), followNoLinks(p, &in)...)
-	v.losses = append(v.losses, addLandlock(p, &in)...)
+	if !in.InPlace {
+		v.losses = append(v.losses, addLandlock(p, &in)...)
+	}
 	v.losses = append(v.losses, in.lostDecoys(p)...)
 	if err := p.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
 	}
 	return p, v.losses, nil
+}
+
+// namespaces are those that are made.
+func (in *Input) namespaces() plan.Namespaces {
+	if in.InPlace {
+		return plan.Namespaces{}
+	}
+	return plan.Namespaces{User: !in.Direct, Net: !in.ShareNet, JoinNet: in.JoinNet, IPC: !in.ShareIPC, UTS: true,
+		Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset}
 }
 
 // NetworkFiles are the files in /etc that say how names are looked up.

@@ -134,6 +134,10 @@ func goldenCases() map[string]func() Input {
 			return moderate(machine("/home/u/data/a", "/home/u/data/deep/.netrc : machine a login b password c"),
 				grants(Write, "--rw", "/home/u/data")...)
 		},
+		// There are no namespaces: the same view as rules.
+		"in-place":        func() Input { return inPlace(moderate(machine("/home/u/project/.git/config")), 7) },
+		"in-place-older":  func() Input { return inPlace(moderate(machine("/home/u/project/.git/config")), 4) },
+		"in-place-secret": func() Input { return inPlace(moderate(machine("/home/u/project/.env")), 7) },
 		// The broker carries out what changes a tree: it is mounted natively, and served where it holds a hidden name.
 		"judged":        func() Input { return judging(moderate(machine("/home/u/project/.git/config"))) },
 		"judged-secret": func() Input { return judging(moderate(machine("/home/u/project/.env", "/home/u/project/dist/x"))) },

@@ -249,6 +249,9 @@ func (v *view) covered(p string, n *node, g Grant) error {
 // coverNames covers hidden names where nobody serves their directory, which is a loss.
 func (v *view) coverNames(p string, names []string) {
 	v.mask(p, names)
+	if v.in.InPlace { // see granter
+		return
+	}
 	why, fix := v.notServed()
 	v.losses = append(v.losses, Loss{What: "hidden names in " + plan.Bytes(p).Quote(),
 		Why: why + ", so " + strings.Join(names, ", ") +

@@ -140,6 +140,8 @@ type Input struct {
 	Idle        bool   // Argv is not started: the sandbox stands for other programs
 	NoLayers    string // why there are no writable layers, "" if there are
 	Direct      bool   // there are no user namespaces: sbx-helper carries the plan out
+	InPlace     bool   // there are none, and nothing is mounted: Landlock and the filter alone hold
+	Asks        bool   // somebody wanted to be asked about what is not granted
 	MapRoot     bool   // uid 0 inside
 	ShareNet    bool
 	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver
@@ -168,8 +170,10 @@ type Input struct {
 	Losses    []Loss // what was lost before planning began
 	Seccomp   plan.Seccomp
 	Judging   *plan.Seccomp // the filter of a plan in which the broker carries out what changes a tree; nil: none can
-	Facts     host.Facts
-	FS        FS
+	// and one with which it reads there as well; in place only
+	JudgingAll *plan.Seccomp
+	Facts      host.Facts
+	FS         FS
 }
 
 // Loss is something that was asked for, or is part of sbx's promise, and cannot be had here.

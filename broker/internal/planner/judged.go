@@ -43,6 +43,10 @@ func (v *view) judged(p string, n *node, g Grant) error {
 		}
 	}
 	v.op(plan.Mount{Kind: plan.Judged, Target: p, Access: plan.ReadOnly, Hide: n.hiddenNames(""), Why: "guarded"})
+	if !served && v.in.InPlace { // see granter
+		v.mask(p, names)
+		return v.below(p, n)
+	}
 	if !served {
 		v.coverNames(p, names)
 		v.coverSockets(p, nil)

@@ -34,6 +34,7 @@ type view struct {
 	sockets []string       // of the host, in judged trees
 	native  []string       // directories that are mounted on what is served
 	served  int            // trees that the broker serves beside the project
+	opened  []string       // directories of the host's of which the entries are shown one by one
 }
 
 func newView(in *Input) *view {
@@ -180,6 +181,7 @@ func (v *view) skeleton(p string, n *node, mode Mode, g Grant) error {
 		if err != nil && !errors.Is(err, syscall.EACCES) {
 			return fmt.Errorf("listing %s: %w", plan.Bytes(p).Quote(), err)
 		}
+		v.opened = append(v.opened, p)
 		for _, e := range list {
 			child := n.child(e.Name)
 			if child == nil {
@@ -287,10 +289,9 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		return v.below(p, n)
 	}
 	list, err := v.in.FS.ReadDir(p)
-	// A layer with mounts below it, which a user namespace locks, is refused by the kernel (EINVAL); sbx-helper mounts no
-	// layers.
-	if err == nil && !v.in.Direct && len(list) >= overlayHideFrom && len(host.Below(v.in.Facts.Mounts, p)) == 0 &&
-		!host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
+	// A layer with mounts below it, which a user namespace locks, is refused (EINVAL); sbx-helper mounts no layers.
+	if err == nil && !v.in.Direct && !v.in.InPlace && len(list) >= overlayHideFrom &&
+		len(host.Below(v.in.Facts.Mounts, p)) == 0 && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
 		m := v.layered(p, n, g)
 		m.Access = plan.ReadOnly
 		v.op(m)

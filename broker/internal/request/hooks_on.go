@@ -22,7 +22,7 @@ func (r *Request) hookOptions() []option.Option {
 	set := func(v string) error {
 		for _, l := range strings.Split(v, ",") {
 			if !slices.Contains([]string{"seccomp", "netns", "ipcns", "env", "rlimit", "landlock", "readonly", "secrets",
-				"guard"}, l) {
+				"guard", "scopes"}, l) {
 				return fmt.Errorf("no layer is called %s", quoting.Quote(l))
 			}
 			r.Hooks.Off = append(r.Hooks.Off, l)
