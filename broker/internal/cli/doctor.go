@@ -52,9 +52,9 @@ func (t *term) doctorCommand() command.Row {
 	return command.Row{
 		Command: option.Command{Name: "doctor", Args: "[--fix] [--json]",
 			Help: "say what this host offers and what is lost",
-			Text: "Says what this host offers for sandboxes, what is lost and how to get it. ok stands before what works,\n" +
-				"LOSS before what is lost, note before what nobody has to have. --fix prints the commands that mend what\n" +
-				"they can; root's does it."},
+			Text: "Says which backends can be had here, what this host offers for sandboxes, what is lost and how to get it.\n" +
+				"ok stands before what works, LOSS before what is lost, note before what nobody has to have. --fix prints the\n" +
+				"commands that mend what they can; root's does it."},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			js, fix := false, false
 			return []option.Option{
@@ -76,12 +76,17 @@ func (t *term) doctor(words []string, js, fix bool) int {
 		return t.mend(remedies("/", request.ProgramsHere(t.Env, host.Read(t.Env))), os.Geteuid() == 0)
 	}
 	found := t.examine()
+	named := func(what string) finding {
+		return found[slices.IndexFunc(found, func(f finding) bool { return f.What == what })]
+	}
+	ways := t.backends(named("user namespaces"), named("helper"))
 	if js {
 		t.print(command.Encode(struct {
+			Backends []backend `json:"backends"`
 			Findings []finding `json:"findings"`
-		}{found}))
+		}{ways, found}))
 	} else {
-		t.Say(doctorText(found))
+		t.Say(backendsText(ways) + doctorText(found))
 	}
 	if len(lost(found)) > 0 {
 		return 1

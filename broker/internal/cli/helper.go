@@ -19,6 +19,9 @@ const lacks = "without user namespaces: no guarded file system (a secret in a wr
 	"absent), questions by the notification engine only, " +
 	"no limit on processes but a control group's, no --as-pid-1, --time-offset or uid 0 inside"
 
+// waysOut is what to do where no sandbox can be built otherwise.
+const waysOut = "see the three ways out that sbx run --backend native prints"
+
 // examineHelper is doctor's line about the helper: needed says that there are no user namespaces.
 func (t *term) examineHelper(needed bool) finding {
 	f := finding{What: "helper", Loss: needed}
@@ -38,7 +41,7 @@ func (t *term) examineHelper(needed bool) finding {
 	if !needed {
 		return f
 	}
-	if f.Fix = "see the three ways out that sbx run prints"; err != nil && errors.Is(err, launch.ErrNoHelper) {
+	if f.Fix = waysOut; err != nil && errors.Is(err, launch.ErrNoHelper) {
 		f.Says = "not installed: set-user-id, or once through sudo, it would build sandboxes"
 		return f
 	}
@@ -69,7 +72,7 @@ func (t *term) tryHelper(file string) finding {
 		}
 	}
 	if err != nil {
-		f.OK, f.Loss, f.Says, f.Fix = false, true, err.Error(), "see the three ways out that sbx run prints"
+		f.OK, f.Loss, f.Says, f.Fix = false, true, err.Error(), waysOut
 	}
 	return f
 }

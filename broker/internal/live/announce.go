@@ -38,7 +38,7 @@ func (b *Broker) announce(r *run, p *plan.Plan, losses []planner.Loss) {
 func statusLine(r *run, p *plan.Plan) string {
 	net := "no network"
 	switch {
-	case !p.Namespaces.Net:
+	case p.HostNetwork():
 		net = "host network"
 	case p.Namespaces.JoinNet:
 		net = "network"
@@ -59,6 +59,9 @@ func statusLine(r *run, p *plan.Plan) string {
 	how := r.mode
 	if r.engine == gate.EngineNotify {
 		how += " (notify)"
+	}
+	if r.inPlace {
+		how += " (landlock)"
 	}
 	about := r.profile
 	if r.agent != "" {

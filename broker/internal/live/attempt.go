@@ -76,7 +76,6 @@ type attempt struct {
 func (x *attempt) configure(again bool) error {
 	b, r := x.b, x.r
 	x.facts = host.Read(b.Env)
-	x.facts.Fuse = x.facts.Fuse && r.helper == nil && !r.noFuse // the helper mounts no file server
 	b.recordInside(x.facts)
 	if r.Workdir == "" && (x.facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read",
@@ -103,6 +102,11 @@ func (x *attempt) configure(again bool) error {
 	if !r.Quiet && !again {
 		b.Notices(x.cfg.Notices)
 	}
+	if err := x.choose(); err != nil {
+		return err
+	}
+	// the helper mounts no file server
+	x.facts.Fuse = x.facts.Fuse && r.helper == nil && !r.inPlace && !r.noFuse
 	return nil
 }
 
@@ -114,6 +118,9 @@ func (x *attempt) ask() (err error) {
 	}
 	r.strict = r.strict || x.cfg.Sandbox.Strict
 	r.profile, r.mode = x.cfg.Profile.Name, x.cfg.Mode(x.facts)
+	if r.inPlace && r.mode == "dynamic" {
+		r.mode, r.asks = "static", true
+	}
 	if x.cfg.Agent != nil {
 		r.agent, r.unkept = x.cfg.Agent.Origin(), x.cfg.Agent.Unkept
 		if !r.DryRun {
@@ -146,7 +153,10 @@ func (x *attempt) ask() (err error) {
 		x.net = nil
 		x.in.WithoutNetwork()
 	}
-	x.in.OwnNames = x.net == nil && !x.in.ShareNet && r.helper == nil
+	if x.net != nil && r.inPlace { // before anything is started for it
+		return planner.NotInPlace("a network")
+	}
+	x.in.OwnNames = x.net == nil && !x.in.ShareNet && r.helper == nil && !r.inPlace
 	if x.nowhere = x.newNowhere(); x.in.OwnNames {
 		x.in.Env = egress.WithoutRetries(x.in.Env)
 	}
@@ -259,9 +269,9 @@ func (x *attempt) execute() (launch.Result, error) {
 	x.rec.log, x.rec.kept = func() string { return r.audit }, r.Keep
 	return b.backend(r).Execute(b.context(), launch.Job{Plan: x.plan, Options: launch.Options{
 		Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Expiring: func() { x.limited.Count(x.svc.init()) },
-		Early: b.Early, Folder: x.folder, Remember: r.Name == "" && r.helper == nil && !fakes && !r.doors.Filtered(),
-		Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil, Stays: b.Context != nil,
-		AfterStart: b.afterStart(), Network: x.joined,
+		Early: b.Early, Folder: x.folder, Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil,
+		Remember: r.Name == "" && r.helper == nil && !r.inPlace && !fakes && !r.doors.Filtered(),
+		Stays:    b.Context != nil, AfterStart: b.afterStart(), Network: x.joined,
 		Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
 		Join: x.approvals.joiner(), Fuse: x.approvals.fuse(x.plan, x.mediator.server()), Tree: x.mediator.tree,
 		Listener: x.approvals.listener(x.mediator),

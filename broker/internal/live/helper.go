@@ -17,33 +17,85 @@ import (
 
 // backend is what carries the plan out.
 func (b *Broker) backend(r *run) launch.Backend {
-	if r.helper != nil {
+	switch {
+	case r.helper != nil:
 		return r.helper
+	case r.inPlace:
+		return launch.Landlock{}
 	}
 	return launch.Native{}
 }
 
-// fallback finds the helper if err says that this host gives no sandboxes without one; otherwise it returns err.
-func (b *Broker) fallback(r *run, err error) error {
+// choose takes the backend that the settings name. With auto it is the native one until that has failed.
+func (x *attempt) choose() error {
+	b, r := x.b, x.r
+	switch r.backend = x.cfg.Sandbox.Backend; r.backend {
+	case backendNative:
+		r.dropHelper()
+	case backendLandlock:
+		r.dropHelper()
+		if err := x.facts.LandlockAlone(); err != nil {
+			return &planner.Refusal{What: "the backend landlock (" + x.cfg.Origin("sandbox.backend") + ") cannot be had",
+				Err: err, Hint: "sbx doctor says which backends this host has"}
+		}
+		r.inPlace = true
+	case backendHelper:
+		if r.helper != nil {
+			return nil
+		}
+		h, err := b.helper(r, errors.New("sandbox.backend = helper ("+x.cfg.Origin("sandbox.backend")+")"))
+		if r.helper = h; err != nil {
+			return err
+		}
+	default:
+		// What clones nothing goes by what the host says.
+		r.inPlace = r.inPlace || r.DryRun && r.helper == nil && host.NamespacesOff() != "" && x.facts.LandlockAlone() == nil
+	}
+	return nil
+}
+
+// The backends that settings name.
+const (
+	backendAuto     = "auto"
+	backendNative   = "native"
+	backendHelper   = "helper"
+	backendLandlock = "landlock"
+)
+
+// dropHelper ends one that was chosen before the settings were known.
+func (r *run) dropHelper() {
+	r.helper.End()
+	r.helper = nil
+}
+
+// fallback finds the helper if err says that this host gives no sandboxes without one, or else does without namespaces;
+// otherwise it returns err.
+func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
 	if f := new(steps.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
 		return nil
 	}
-	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil {
+	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil || r.inPlace {
 		return err
 	}
 	h, err := b.helper(r, err)
-	if err == nil {
+	switch {
+	case err == nil:
 		r.helper = h
+	case r.backend != backendAuto || facts.LandlockAlone() != nil:
+		return err
+	default:
+		r.inPlace = true
 	}
-	return err
+	return nil
 }
 
 // chooseHelper chooses the helper before anything is planned, where it is set-user-id and the first clone of this
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
 func (b *Broker) chooseHelper(r *run) {
 	err := launch.Unavailable(b.Fault)
-	if r.helper != nil || r.NoSuid || err == nil && !r.DryRun {
+	named := r.Backend == backendNative || r.Backend == backendLandlock
+	if r.helper != nil || r.inPlace || named || r.NoSuid || err == nil && !r.DryRun {
 		return
 	}
 	file, setuid, none := launch.FindHelper()
@@ -81,6 +133,8 @@ func (b *Broker) helper(r *run, cause error) (*launch.Helper, error) {
 	switch {
 	case err != nil:
 		return nil, noHelper(cause, err.Error())
+	case r.backend == backendNative && !r.NoSuid && setuid:
+		return nil, noHelper(cause, file+" is set-user-id, and sandbox.backend = native takes none")
 	case r.NoSuid: // whatever it is installed as, the kernel gives it nothing then
 		return nil, noHelper(cause, "with --no-suid "+file+" runs with no_new_privs set, which leaves it no privilege ("+
 			launch.Powerless(file).Error()+")")
@@ -90,7 +144,7 @@ func (b *Broker) helper(r *run, cause error) (*launch.Helper, error) {
 		return nil, noHelper(cause, file+" "+launch.WhyPlain(file)+"; and there is no sudo")
 	case os.Getuid() == 0:
 		return nil, noHelper(cause, "sbx-helper works for ordinary users only")
-	case b.Sudo == nil || !b.Sudo(file):
+	case r.backend == backendNative || b.Sudo == nil || !b.Sudo(file):
 		return nil, noHelper(cause, file+" "+launch.WhyPlain(file)+"; and nobody at a terminal agreed to sudo")
 	}
 	return &launch.Helper{Path: file, Sudo: true}, nil

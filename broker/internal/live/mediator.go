@@ -105,6 +105,9 @@ func (md *mediator) carrier(shared bool) (notify.Carrier, error) {
 	if md.in.Nested {
 		o.Nested = md.nested.works
 	}
+	if md.plan.InPlace != nil {
+		o.InPlace = inPlace(md.plan.Landlock)
+	}
 	if md.approvals != nil && md.approvals.files != nil {
 		o.Unmounting = md.approvals.files.Unmounting
 	}
@@ -144,6 +147,22 @@ func (md *mediator) contents(file string, what guard.Action, old, next []byte) e
 		return md.gitlinks.Check(file, old, next)
 	}
 	return md.configs.Check(inProject(md.in, file), old, next)
+}
+
+// inPlace is what the rules say of directories with hidden names: those that can be listed and not read.
+func inPlace(l *plan.Landlock) *writes.InPlace {
+	out := &writes.InPlace{}
+	for _, r := range l.Rules {
+		if r.Access == planner.ListOnly {
+			out.Split = append(out.Split, string(r.Path))
+		}
+	}
+	for _, r := range l.Rules {
+		if slices.Contains(out.Split, path.Dir(string(r.Path))) {
+			out.Granted = append(out.Granted, string(r.Path))
+		}
+	}
+	return out
 }
 
 // leastProcessors are how many the runtime has while calls are carried out, whatever the machine has. A third would

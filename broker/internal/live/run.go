@@ -38,6 +38,9 @@ type run struct {
 	noFuse         bool           // it was tried, and does not work here
 	replans        int            // how often what was planned had gone by the time that it was mounted
 	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
+	backend        string         // of the settings
+	inPlace        bool           // nor a helper: Landlock and the filter alone hold
+	asks           bool           // somebody wanted to be asked, where nobody can be
 	idle, detached bool           // there is no program; this is the detached broker
 	audit          string         // the file of its audit log
 	secrets        []string       // secret files that rules show
@@ -56,8 +59,8 @@ func newRun(q request.Request) *run {
 // inputOf is what of r the planner's input follows from.
 func (b *Broker) inputOf(r *run) *input.Run {
 	return &input.Run{Request: &r.Request, Argv: r.argv, Mode: r.mode, Engine: r.engine, Idle: r.idle,
-		Helper: r.helper != nil,
-		Env:    b.Env, Std: b.Std, Warn: b.Warn}
+		Helper: r.helper != nil, InPlace: r.inPlace, Asks: r.asks,
+		Env: b.Env, Std: b.Std, Warn: b.Warn}
 }
 
 // Run does what the request asks for: it runs its program, or a shell.
@@ -83,7 +86,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return Outcome{}, fmt.Errorf("keeping other programs from tracing sbx: %w", err)
 	}
-	again := r.helper != nil
+	again := r.helper != nil || r.inPlace
 	b.chooseHelper(r)
 	if !r.DryRun {
 		r.helper.Begin() // it starts while the plan is made
@@ -113,7 +116,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	if err := x.prepare(); err != nil {
 		x.limited.End(child.Aftermath{})
 		x.s.Discard()
-		if err = b.fallback(r, launch.Unavailable(err)); err == nil {
+		if err = b.fallback(r, x.facts, launch.Unavailable(err)); err == nil {
 			return b.run(r)
 		}
 		return Outcome{}, err
@@ -129,7 +132,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 		r.replans++
 		return b.run(r)
 	}
-	if err = b.fallback(r, buildError(err)); err == nil {
+	if err = b.fallback(r, x.facts, buildError(err)); err == nil {
 		return b.run(r) // the plan is another one there
 	}
 	return b.unavailable(r, x.facts, x.cfg, err)

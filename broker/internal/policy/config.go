@@ -28,6 +28,7 @@ type Sandbox struct {
 	Profile               string
 	Mode                  string // dynamic | static
 	Gate                  string // auto | gatefs | notify
+	Backend               string // auto | native | helper | landlock
 	FallbackOnUnavailable string // block | warn | allow
 	Debug                 bool
 	Timeout               time.Duration // 0: none
@@ -121,7 +122,8 @@ type Features struct {
 func Defaults() Config {
 	return Config{
 		Sandbox: Sandbox{
-			Enabled: true, Profile: "moderate", Mode: "dynamic", Gate: "auto", FallbackOnUnavailable: "block", Debug: true,
+			Enabled: true, Profile: "moderate", Mode: "dynamic", Gate: "auto", Backend: "auto",
+			FallbackOnUnavailable: "block", Debug: true,
 			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
 		},
 		FS:      FS{Caches: CachesKept, ShellFiles: "ask", TmpSize: "1G", MadeRepositories: "list"},

@@ -70,6 +70,8 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.Sandbox.Mode }},
 		{name: "sandbox.gate", typ: tEnum, words: []string{"auto", "gatefs", "notify"},
 			ptr: func(c *Config) any { return &c.Sandbox.Gate }},
+		{name: "sandbox.backend", typ: tEnum, host: true, words: []string{"auto", "native", "helper", "landlock"},
+			ptr: func(c *Config) any { return &c.Sandbox.Backend }},
 		{name: "sandbox.fallback_on_unavailable", typ: tEnum, limit: toFirst, host: true, words: []string{"block", "warn",
 			"allow"}, ptr: func(c *Config) any { return &c.Sandbox.FallbackOnUnavailable }},
 		{name: "sandbox.debug", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Sandbox.Debug }},

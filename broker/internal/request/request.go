@@ -25,6 +25,7 @@ type Request struct {
 	beside, unread                                                   bool   // see Narrowed and Unread
 	prompt, promptCommand                                            string
 	Learn, Nix                                                       string
+	Backend                                                          string // "" for that of the settings
 	promptTimeout                                                    time.Duration
 	Paths                                                            []pathOption
 	Hide, Secret                                                     []string

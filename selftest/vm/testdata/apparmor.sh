@@ -27,7 +27,7 @@ ordinary unshare -Ur true >~/out 2>&1
 check "with it there are none ($?)" 'ordinary true && ! ordinary unshare -Ur true 2>/dev/null'
 ordinary ~/sbx run -q --static -- id >~/out 2>&1; status=$?
 check "sbx goes by the helper there ($status)" '[ $status = 0 ] && grep -q uid=42424 ~/out'
-ordinary ~/sbx run -q --static --no-suid -- id >~/out 2>&1; status=$?
+ordinary ~/sbx run -q --static --backend native --no-suid -- id >~/out 2>&1; status=$?
 check "and says why without it ($status)" '[ $status = 125 ] && grep -q "with --no-suid .* no_new_privs" ~/out'
 sh -c 'sleep 300 & sbx run -q --static -- cat /proc/self/attr/current; kill $!' >~/out 2>&1
 check "the shipped profile lets sbx have its own" 'grep -q "sbx\|unconfined" ~/out && sbx run -q --static --no-suid -- true'

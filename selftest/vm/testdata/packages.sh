@@ -17,7 +17,7 @@ export DEBIAN_FRONTEND=noninteractive
 
 dpkg -i /vm/packages/old/*.deb >/run/log 2>&1; status=$?
 check "install ($status)" '[ $status = 0 ] && [ "$(stat -c "%a %U:%G" /usr/libexec/sbx/sbx-helper-suid /usr/libexec/sbx/sbx-helper /usr/libexec/sbx/sbx-host /usr/bin/sbx | tr "\n" " ")" = "4750 root:sbx 755 root:root 755 root:root 755 root:root " ]'
-as 'sbx run -q --static -- id -u' >/run/log 2>&1; status=$?
+as 'sbx run -q --backend helper --static -- id -u' >/run/log 2>&1; status=$?
 check "who is not of the group sbx is told the ways out ($status)" '[ $status = 125 ] && grep -q "members of the group sbx" /run/log'
 usermod -aG sbx tester 2>/run/log || groupmems -g sbx -a tester
 as 'sbx run -q --static -- id' >/run/log 2>&1; status=$?

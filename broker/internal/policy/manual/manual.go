@@ -11,6 +11,8 @@ func Sentence(key string) string {
 		return "What is visible and writable to begin with; a name of [profiles] does too."
 	case "sandbox.mode":
 		return "Whether what is not granted is refused (static) or asked about (dynamic)."
+	case "sandbox.backend":
+		return "What holds the program; auto takes the strongest that can be had: native, a set-user-id helper, landlock."
 	case "sandbox.gate":
 		return "How questions arise: by the FUSE skeleton (gatefs), by seccomp notifications (notify), or by whichever " +
 			"works here."

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/plan"
+)
+
+// backend is one way of holding a program, see docs/backends.md.
+type backend struct {
+	Name  string `json:"name"`
+	Here  bool   `json:"here"`          // it can be had
+	Auto  bool   `json:"auto"`          // it is what sandbox.backend = auto takes here
+	Holds string `json:"holds"`         // what it does
+	Lacks string `json:"lacks"`         // what of the rest it does not; "" for nothing
+	Why   string `json:"why,omitempty"` // it cannot be had
+}
+
+// backends are all of them, strongest first. The findings say of user namespaces and of the helper whether they work.
+func (t *term) backends(user, helper finding) []backend {
+	list := []backend{
+		{Name: "native", Here: user.OK, Why: user.Says, Holds: "namespaces, mounts, Landlock, the filter, limits, " +
+			"questions, the filtered network"},
+		{Name: "helper", Here: helper.OK && setuidHelper(), Why: helper.Says, Holds: "the same, built by sbx-helper",
+			Lacks: "layers, served trees, the filtered network, sandboxes and containers inside"},
+		{Name: "landlock", Holds: "files, writes of guarded names, signals and tracing, and no network",
+			Lacks: "absence (what is not granted is refused and can be looked at), hidden processes, questions, layers, " +
+				"/tmp and a host name of its own, any socket but pairs, sandboxes inside"},
+		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
+	}
+	if err := t.tryLandlock(); err != nil {
+		list[2].Why = err.Error()
+	} else {
+		list[2].Here = true
+	}
+	for i := range list {
+		if b := &list[i]; b.Here {
+			b.Why = ""
+		}
+	}
+	for i := range list[:3] {
+		if list[i].Here {
+			list[i].Auto = true
+			break
+		}
+	}
+	return list
+}
+
+// setuidHelper says whether a helper builds sandboxes without a question.
+func setuidHelper() bool {
+	_, setuid, err := launch.FindHelper()
+	return err == nil && setuid
+}
+
+// backendsText is the table.
+func backendsText(list []backend) string {
+	var b strings.Builder
+	b.WriteString("backends, of which sandbox.backend = auto takes the first but passthrough that can be had here:\n")
+	for _, x := range list {
+		here := "no"
+		switch {
+		case x.Auto:
+			here = "auto"
+		case x.Here:
+			here = "yes"
+		}
+		fmt.Fprintf(&b, "  %-12s %-5s holds: %s\n", x.Name, here, x.Holds)
+		if x.Lacks != "" {
+			fmt.Fprintf(&b, "  %-12s %-5s lacks: %s\n", "", "", x.Lacks)
+		}
+		if x.Why != "" {
+			fmt.Fprintf(&b, "  %-12s %-5s why not: %s\n", "", "", x.Why)
+		}
+	}
+	return b.String() + "\n"
+}
+
+// tryLandlock runs the smallest program that Landlock and the filter alone hold.
+func (t *term) tryLandlock() error {
+	if err := host.Read(t.Env).LandlockAlone(); err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	dir, err := os.MkdirTemp("", "sbx-doctor-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err = os.MkdirAll(path.Join(dir, "overlay/tmp"), 0o700); err != nil {
+		return err
+	}
+	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
+	p, err := input.SmallestInPlace(quiet.Env, quiet.Std, dir)
+	if err != nil {
+		return err
+	}
+	_, err = launch.Landlock{}.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std,
+		Tree: func(_ *plan.Mount, root *os.File) { root.Close() }}})
+	return err
+}
