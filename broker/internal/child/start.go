@@ -266,7 +266,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 				defer c.early.Together(c.PID)() // until it is ready
 			}
 			if err := c.serveFuse(p, next, fds, hooks); err != nil {
-				return err
+				return c.because(err)
 			}
 			next = nextFuse(p, next+1)
 		case stage.EvTree:
@@ -277,7 +277,7 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			tree = nextOf(p, plan.Judged, tree+1)
 		case stage.EvMaps:
 			if err := c.writeMaps(hooks.Maps); err != nil {
-				return err
+				return c.because(err)
 			}
 		case stage.EvReady:
 			if len(fds) != len(p.Fds) {
@@ -319,6 +319,19 @@ func nextOf(p *plan.Plan, k plan.Kind, i int) int {
 		i++
 	}
 	return i
+}
+
+// because says what process 1 has failed at where err follows from its end: its file system or its socket is no more.
+func (c *Child) because(err error) error {
+	if !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EPIPE) {
+		return err
+	}
+	_, fds, end := c.receive()
+	if end == nil {
+		closeAll(fds)
+		return err
+	}
+	return c.explain(err)
 }
 
 // explain prefers the fault that the child left behind to the mere fact that it is gone.

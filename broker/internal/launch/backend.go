@@ -70,9 +70,14 @@ func Unavailable(err error) error {
 // givesNone says whether the fault means that this host gives no sandbox at all: no namespaces, or no
 // identity in them.
 func givesNone(f *steps.Fault) bool {
-	// AppArmor's restriction gives a namespace, and nothing in it: the first thing that fails is a mount.
-	if f.IsExec() || f.Step != "cloning" && f.Step != "making mounts private" &&
-		!strings.HasPrefix(f.Object, "/proc/self/") {
+	// AppArmor's restriction gives a namespace, and nothing in it: the first thing that fails is a mount. In an engine's
+	// container it can be the host name, which its filter refuses, or a /proc, while parts of its own are covered.
+	switch {
+	case f.IsExec():
+		return false
+	case f.Step == "cloning", f.Step == "making mounts private", f.Step == "setting host name",
+		f.Step == "mounting "+string(plan.Proc), strings.HasPrefix(f.Object, "/proc/self/"):
+	default:
 		return false
 	}
 	switch f.Errno {

@@ -45,6 +45,9 @@ func TestUnavailableKeepsTheFault(t *testing.T) {
 	}{
 		{steps.Fault{Step: "cloning", Errno: syscall.EPERM}, true},
 		{steps.Fault{Step: "writing", Object: "/proc/self/uid_map", Errno: syscall.EPERM}, true},
+		{steps.Fault{Step: "setting host name", Object: "sbx-x", Errno: syscall.EPERM}, true},
+		{steps.Fault{Step: "mounting proc", Object: "/proc", Errno: syscall.EPERM}, true},
+		{steps.Fault{Step: "mounting proc", Object: "/proc", Errno: syscall.ENOMEM}, false},
 		{steps.Fault{Step: "cloning", Errno: syscall.EAGAIN}, false},
 		{steps.Fault{Step: "mounting bind", Object: "/x", Errno: syscall.EPERM}, false},
 	} {
