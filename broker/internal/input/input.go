@@ -317,8 +317,7 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 func (r *Run) requestGrants(in *planner.Input) error {
 	home, cwd := in.Facts.Home, in.Facts.Cwd
 	for _, o := range r.Paths {
-		name, optional := strings.CutSuffix(o.Path, "?")
-		p, err := option.ExpandPath(name, home, cwd, in.Project)
+		p, optional, err := o.Expand(home, cwd, in.Project)
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Flag, err)
 		}

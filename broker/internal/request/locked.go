@@ -2,10 +2,8 @@ package request
 
 import (
 	"path"
-	"strings"
 
 	"sbx.example/sbx/broker/internal/host"
-	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
@@ -27,8 +25,7 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 		if _, locked := s.Locked[key]; !locked {
 			continue
 		}
-		name, _ := strings.CutSuffix(o.Path, "?")
-		p, err := option.ExpandPath(name, s.Vars.Home, cwd, s.Vars.Project)
+		p, _, err := o.Expand(s.Vars.Home, cwd, s.Vars.Project)
 		if err != nil {
 			continue // said where the option is carried out
 		}

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"strings"
 	"time"
 
 	"sbx.example/sbx/broker/internal/option"
@@ -14,6 +15,13 @@ type pathOption struct {
 	Mode planner.Mode
 	Flag string
 	Make bool // a directory of the host's that is made if it is missing
+}
+
+// Expand is the path that is meant, and whether it may be missing.
+func (o pathOption) Expand(home, cwd, project string) (p string, optional bool, err error) {
+	name, optional := strings.CutSuffix(o.Path, "?")
+	p, err = option.ExpandPath(name, home, cwd, project)
+	return p, optional, err
 }
 
 // Request is what the command line asks for; a nil pointer or empty string means that it does not say.

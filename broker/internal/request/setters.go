@@ -46,8 +46,7 @@ func (r *Request) MakeMissing(s Settings, cwd string) error {
 		if !o.Make {
 			continue
 		}
-		name, _ := strings.CutSuffix(o.Path, "?")
-		dir, err := option.ExpandPath(name, s.Vars.Home, cwd, s.Vars.Project)
+		dir, _, err := o.Expand(s.Vars.Home, cwd, s.Vars.Project)
 		if err == nil && !host.Exists(dir) {
 			err = os.MkdirAll(dir, 0o777)
 		}
