@@ -38,13 +38,19 @@ func CompileSetup(t *tape.Tape, p *plan.Plan, sock int, std stage.Stdio, folder 
 	return nil
 }
 
+// dumpable makes the files of process 1 in /proc its own for a moment. Those of a process that nobody may trace are
+// root's.
+func (c *builder) dumpable() {
+	c.T.At("making process 1 dumpable for a moment", "")
+	c.T.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+}
+
 // finish makes the rest of the tape: the filter is loaded last.
 func (c *builder) finish() {
 	t := c.T
 	if c.NS == nil {
 		c.prepareRights()
-		t.At("making process 1 dumpable for a moment", "") // what such a process's file in /proc is root's
-		t.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+		c.dumpable()
 		c.oom()
 	}
 	c.terminal()

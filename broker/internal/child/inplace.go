@@ -28,8 +28,7 @@ func (c *builder) compileInPlace(sock int, std stage.Stdio) {
 	t.At("becoming a reaper", "") // of all that lose their parent
 	t.Call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	c.makeFolder()
-	t.At("making process 1 dumpable for a moment", "") // what such a process's file in /proc is root's
-	t.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	c.dumpable()
 	c.oom()
 	c.prepareRights()
 	c.handTrees()
@@ -143,23 +142,27 @@ func (sp *spawned) givenTerminal() (slave *os.File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a terminal: %w", err)
 	}
-	m, fd := int(master.Fd()), uintptr(0)
+	m := int(master.Fd())
 	if err = unix.IoctlSetPointerInt(m, unix.TIOCSPTLCK, 0); err == nil {
 		err = unix.IoctlSetWinsize(m, unix.TIOCSWINSZ, &unix.Winsize{Row: sp.Rows, Col: sp.Cols})
 	}
 	if err == nil {
-		var e unix.Errno
-		fd, _, e = unix.Syscall(unix.SYS_IOCTL, uintptr(m), unix.TIOCGPTPEER,
-			unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-		if e != 0 {
-			err = e
-		}
+		slave, err = Peer(master)
 	}
 	if err != nil {
 		master.Close()
 		return nil, fmt.Errorf("making a terminal: %w", err)
 	}
 	sp.given = master
+	return slave, nil
+}
+
+// Peer opens the program's side of a terminal, whatever name it has and where (TIOCGPTPEER, ioctl_tty(2)).
+func Peer(master *os.File) (*os.File, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return nil, errno
+	}
 	return os.NewFile(fd, "terminal"), nil
 }
 

@@ -12,29 +12,37 @@ import (
 // Smallest is a strict sandbox that runs true, without any session folder; with gate, its root is served, and with
 // direct it is for a host without user namespaces.
 func Smallest(env []string, std [3]*os.File, gate, direct bool) (*plan.Plan, error) {
-	return smallest(env, std, "/nonexistent", func(_ *Run, in *planner.Input) { in.Gate, in.Direct = gate, direct })
+	in, err := smallest(env, std, false)
+	if err != nil {
+		return nil, err
+	}
+	in.Gate, in.Direct = gate, direct
+	return doctors(in, "/nonexistent")
 }
 
 // SmallestInPlace is one for the backend landlock. dir is a folder for what it keeps.
 func SmallestInPlace(env []string, std [3]*os.File, dir string) (*plan.Plan, error) {
-	return smallest(env, std, dir, nil)
+	in, err := smallest(env, std, true)
+	if err != nil {
+		return nil, err
+	}
+	return doctors(in, dir)
 }
 
-func smallest(env []string, std [3]*os.File, dir string, fit func(*Run, *planner.Input)) (*plan.Plan, error) {
+func smallest(env []string, std [3]*os.File, inPlace bool) (*planner.Input, error) {
 	q := &request.Request{Profile: "strict", Argv: []string{"true"}, Workdir: "/usr"}
 	facts := host.Read(env)
 	s, err := q.Settings(env, facts, "")
 	if err != nil {
 		return nil, err
 	}
-	r := Run{Request: q, Argv: q.Argv, Env: env, Std: std, Warn: func(string) {}, InPlace: fit == nil}
+	r := Run{Request: q, Argv: q.Argv, Env: env, Std: std, Warn: func(string) {}, InPlace: inPlace}
 	in, _, err := r.Make(s, facts)
-	if err != nil {
-		return nil, err
-	}
-	if fit != nil {
-		fit(&r, in)
-	}
+	return in, err
+}
+
+// doctors plans a session that sbx doctor tries, which has its folder at dir.
+func doctors(in *planner.Input, dir string) (*plan.Plan, error) {
 	in.Session, in.Hostname, in.SessionDir = "doctor", "sbx-doctor", dir
 	p, _, err := planner.Build(*in)
 	return p, err

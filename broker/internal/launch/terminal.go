@@ -316,10 +316,9 @@ func (t *terminal) give(c *child.Child) {
 	t.mu.Unlock()
 	t.makeRaw()
 	t.resize()
-	if fd, _, errno := unix.Syscall(unix.SYS_IOCTL, t.master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|
-		unix.O_CLOEXEC); errno == 0 {
-		_ = c.Foreground(c.Main(), int(fd))
-		unix.Close(int(fd))
+	if peer, err := child.Peer(t.master); err == nil {
+		_ = c.Foreground(c.Main(), int(peer.Fd()))
+		peer.Close()
 	}
 	_ = c.Signal(-c.Main(), syscall.SIGCONT)
 }

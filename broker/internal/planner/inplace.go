@@ -73,13 +73,14 @@ func (in *Input) withoutMounts() {
 		}
 		g.Mode, g.Layer, g.Keep = Read, "", nil
 		_, err := in.FS.Lstat(g.Path)
-		if text := plan.Bytes(g.Path).Quote(); err == nil && !slices.Contains(changed, text) {
-			changed = append(changed, text)
+		if err == nil && !slices.Contains(changed, g.Path) {
+			changed = append(changed, g.Path)
 		}
 	}
 	if len(changed) > 0 {
 		in.Losses = append(slices.Clone(in.Losses), Loss{What: "layers over caches",
-			Why: inPlaceWhy + ", so " + plan.Few(changed, 4, ", ") + " are read-only, and XDG_CACHE_HOME names an empty place",
+			Why: inPlaceWhy + ", so " + plan.Few(quoted(changed), 4, ", ") + " are read-only, and XDG_CACHE_HOME names " +
+				"an empty place",
 			Fix: "--rw PATH shares one with the host"})
 	}
 }
