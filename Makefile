@@ -42,9 +42,9 @@ demo: all
 	@sh selftest/testdata/demo.sh "$(CURDIR)" "$(CURDIR)/bin/sbx"
 
 # Tests wait more than they work, so one package more than there are processors is tested at once. selftest, which takes
-# longest, begins first and goes on beside all others.
+# longest, begins first and goes on beside all others. make check vets.
 test: needs
-	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -p $$(($$(nproc) + 1)) -json -timeout 30m ./selftest ./...
+	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -vet=off -p $$(($$(nproc) + 1)) -json -timeout 30m ./selftest ./...
 
 # Without faststart everything is the same and slower. make plain PLAIN=. runs everything.
 PLAIN ?= ^TestRun$$/^(ahead|environment|exec|exec_terminal|exit_status|judged|leaves_nothing|limits|open_files|processors|profile_.*|session|signals|terminal_programs)$$|^TestEngines$$/^gatefs$$/^gate_files$$

@@ -13,7 +13,7 @@ import (
 
 // Each call is tried swapCalls times at least, until swapBudget seconds have passed. With SBX_SWAPS=N in the
 // environment it is tried until directories were swapped N times, however long that takes.
-const swapCalls, swapBudget = 2000, 5
+const swapCalls, swapBudget = 500, 2
 
 // TestSwappedNames has a program change paths in memory, and directories into links, while it calls what makes and
 // writes names: nothing of a repository may be touched by that. Outside it is, which is the control.

@@ -36,29 +36,23 @@ n=0; while [ -n "$(groups)" ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n+1)); done
 check "and its group is no more" "[ -z \"\$(groups)\" ]"
 
 # A memory bomb, also by way of a tmpfs, ends that session only and is explained.
-"$sbx" run --memory 64M -- python3 -c 'x=[]
-while True: x.append(bytearray(1<<20))' 2>err; s=$?
+"$sbx" run --memory 64M -- tail /dev/zero 2>err; s=$?
 check "memory bomb: killed ($s)" "[ $s = 137 ]"
-check "memory bomb: explained with the process" "grep -q 'memory limit 64M reached by python3\[[0-9]*\].*--memory' err"
+check "memory bomb: explained with the process" "grep -q 'memory limit 64M reached by tail\[[0-9]*\].*--memory' err"
 "$sbx" run --memory 64M -- dd if=/dev/zero of=/dev/shm/fill bs=1M count=500 2>err; s=$?
 check "memory bomb in a tmpfs: killed ($s)" "[ $s = 137 ] && grep -q 'memory limit 64M reached' err"
-"$sbx" run --memory 256M -- python3 -c 'bytearray(100<<20)' 2>err
+"$sbx" run --memory 256M -- sh -c 'head -c 100M /dev/zero | tail -c 100M >/dev/null' 2>err
 check "control: what fits runs" "[ $? = 0 ] && ! grep -q 'limit' err"
 # A fork bomb comes to the limit; the host goes on.
-"$sbx" run --pids 64 --timeout 300s -- sh -c 'i=0; while [ $i -lt 300 ]; do sleep 900 & i=$((i+1)); done; wait' >out 2>err
+"$sbx" run --pids 64 --timeout 300s -- sh -c 'i=0; while [ $i -lt 100 ]; do sleep 900 & i=$((i+1)); done; wait' >out 2>err
 check "fork bomb: explained" "grep -q 'limit of 64 processes reached' err"
 # A processor hog gets its share.
-"$sbx" run --cpu 20% -- python3 -c 'import time
-b=time.monotonic(); c=time.process_time()
-while time.monotonic()-b<4: pass
-print(int(100*(time.process_time()-c)/(time.monotonic()-b)))' >out 2>err
+"$sbx" run --cpu 20% -- sh -c 'timeout 3 sh -c "while :; do :; done"; times' 2>err | awk -F'[ms]' 'NR == 2 { printf "%d\n", 100 * ($1 * 60 + $2) / 3 }' >out
 check "processor share of 20 %: $(cat out) %" "[ \"\$(cat out)\" -le 35 ]"
 check "processor share: explained" "grep -q 'processor limit of 20% reached (held back for .* s); raise it with --cpu' err"
 # Zombies and many processes: the end is quick, nothing stays.
-"$sbx" run -q -- python3 -c 'import os
-for i in range(3000):
-    if os.fork()==0: os._exit(0)' 2>err
-check "3 000 zombies" "[ $? = 0 ]"
+"$sbx" run -q -- sh -c 'i=0; while [ $i -lt 500 ]; do true & i=$((i+1)); done; exec true' 2>err
+check "500 zombies" "[ $? = 0 ]"
 "$sbx" run -q --memory 64M --strict -- true 2>err
 check "--strict is content" "[ $? = 0 ]"
 check "nothing is left in /sys/fs/cgroup" "[ -z \"\$(groups)\" ]"
