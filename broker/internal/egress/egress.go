@@ -66,6 +66,11 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	if reach == policy.NoHosts && !leadsIn(s) && by.Served == nil || in.ShareNet {
 		return nil, nil
 	}
+	if in.NoLoopback {
+		return nil, &planner.Refusal{What: "network.loopback = false (" + s.Origin("network.loopback") +
+			") closes 127.0.0.1, where a sandbox with a network asks for names and finds its ports",
+			Hint: "leave one of the two out; --net none says that no network is wanted"}
+	}
 	helper := ""
 	if s.Network.Mode == "veth" {
 		var err error

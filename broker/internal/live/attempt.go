@@ -156,7 +156,7 @@ func (x *attempt) ask() (err error) {
 	if x.net != nil && r.inPlace { // before anything is started for it
 		return planner.NotInPlace("a network")
 	}
-	x.in.OwnNames = x.net == nil && !x.in.ShareNet && r.helper == nil && !r.inPlace
+	x.in.OwnNames = x.net == nil && !x.in.ShareNet && !x.in.NoLoopback && r.helper == nil && !r.inPlace
 	if x.nowhere = x.newNowhere(); x.in.OwnNames {
 		x.in.Env = egress.WithoutRetries(x.in.Env)
 	}

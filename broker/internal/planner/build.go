@@ -82,7 +82,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		Namespaces: in.namespaces(),
 		Identity: plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID,
 			OutsideGID: in.Facts.GID},
-		Loopback: !in.ShareNet && !in.JoinNet && !in.InPlace,
+		Loopback: !in.NoLoopback && !in.ShareNet && !in.JoinNet && !in.InPlace,
 		Gate:     gate,
 		Mounts:   mounts,
 		Process:  proc,

@@ -145,6 +145,7 @@ type Input struct {
 	MapRoot     bool   // uid 0 inside
 	ShareNet    bool
 	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver
+	NoLoopback  bool
 	OwnNames    bool // without a network: resolv.conf and hosts are the sandbox's own
 	ShareIPC    bool
 	TimeOffset  int64

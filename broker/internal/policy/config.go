@@ -71,6 +71,7 @@ type Network struct {
 	Publish   []string
 	HostPorts []int
 	Mode      string   // auto | none | slirp4netns | pasta | veth
+	Loopback  bool     // 127.0.0.1 and ::1 inside; without them there is no network either
 	TLS       string   // none | sni
 	Labelled  string   // hold | cut: open connections, when the session has read what they may not hear of
 	With      []string // names of credentials
@@ -127,7 +128,7 @@ func Defaults() Config {
 			NonRootUser: true, Prompt: "auto", PromptTimeout: 5 * time.Minute, Questions: 32, Stat: "ask",
 		},
 		FS:      FS{Caches: CachesKept, ShellFiles: "ask", TmpSize: "1G", MadeRepositories: "list"},
-		Network: Network{Mode: "auto", TLS: "none", Labelled: "hold"},
+		Network: Network{Mode: "auto", Loopback: true, TLS: "none", Labelled: "hold"},
 		Audit:   Audit{Forward: "none"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},
 		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL",

@@ -119,6 +119,7 @@ func keyTable() []key {
 		{name: "network.host_ports", typ: tPorts, limit: bySubset, ptr: func(c *Config) any { return &c.Network.HostPorts }},
 		{name: "network.mode", typ: tEnum, limit: toFirst, words: []string{"none", "auto", "slirp4netns", "pasta", "veth"},
 			ptr: func(c *Config) any { return &c.Network.Mode }},
+		{name: "network.loopback", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Network.Loopback }},
 		{name: "network.with", typ: tNames, limit: bySubset, host: true,
 			ptr: func(c *Config) any { return &c.Network.With }},
 		{name: "network.endpoints", typ: tNames, limit: bySubset, host: true,

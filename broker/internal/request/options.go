@@ -164,6 +164,8 @@ func (r *Request) networkOptions() []option.Option {
 			Help:  "none, auto, pasta, slirp4netns or veth"},
 		{Name: "no-network", Value: option.Func(func(string) error { r.net = "none"; return nil }),
 			Help: "the same as --net none: no network, whatever the configuration says"},
+		{Name: "no-loopback", Key: "network.loopback", Value: option.Off(&r.noLoopback),
+			Help: "no 127.0.0.1 either: programs inside cannot speak with each other over the network"},
 	}
 }
 

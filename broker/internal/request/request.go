@@ -26,36 +26,36 @@ func (o pathOption) Expand(home, cwd, project string) (p string, optional bool, 
 
 // Request is what the command line asks for; a nil pointer or empty string means that it does not say.
 type Request struct {
-	Profile, Mode, gate, Workdir, Hostname, Name, caches, shellFiles string
-	Agent                                                            string // the name of a profile
-	Server                                                           string // the name of an MCP server
-	tool                                                             string // the name of a tool, see ForTool
-	beside, unread                                                   bool   // see Narrowed and Unread
-	prompt, promptCommand                                            string
-	Learn, Nix                                                       string
-	Backend                                                          string // "" for that of the settings
-	promptTimeout                                                    time.Duration
-	Paths                                                            []pathOption
-	Hide, Secret                                                     []string
-	SSHKeys, BusNames, Only                                          []string
-	env, envPass, sockets                                            []string
-	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm                  bool
-	nested, containers, containersShared                             bool
-	AllowNetwork                                                     bool
-	AllowHosts, publish, hostPorts                                   []string
-	with, endpoints                                                  []string
-	Record                                                           string // a file, for what endpoints are asked
-	net                                                              string
-	Timeout, TimeOffset                                              time.Duration
-	tmpSize, memory, memoryHigh, cpu, io                             string
-	pids                                                             int
-	Rules                                                            []*resources.Rule
-	AsPID1, Ephemeral, Keep                                          bool
-	ExitBlocked, envClear, noDebug, Strict, NoSandbox, NoSuid        bool
-	DryRun, JSON, Verbose, Quiet                                     bool
-	Detach                                                           bool
-	Hooks                                                            Hooks
-	Argv                                                             []string
+	Profile, Mode, gate, Workdir, Hostname, Name, caches, shellFiles      string
+	Agent                                                                 string // the name of a profile
+	Server                                                                string // the name of an MCP server
+	tool                                                                  string // the name of a tool, see ForTool
+	beside, unread                                                        bool   // see Narrowed and Unread
+	prompt, promptCommand                                                 string
+	Learn, Nix                                                            string
+	Backend                                                               string // "" for that of the settings
+	promptTimeout                                                         time.Duration
+	Paths                                                                 []pathOption
+	Hide, Secret                                                          []string
+	SSHKeys, BusNames, Only                                               []string
+	env, envPass, sockets                                                 []string
+	sshAgent, gpgAgent, wayland, x11, dbus, vm, kvm                       bool
+	nested, containers, containersShared                                  bool
+	AllowNetwork                                                          bool
+	AllowHosts, publish, hostPorts                                        []string
+	with, endpoints                                                       []string
+	Record                                                                string // a file, for what endpoints are asked
+	net                                                                   string
+	Timeout, TimeOffset                                                   time.Duration
+	tmpSize, memory, memoryHigh, cpu, io                                  string
+	pids                                                                  int
+	Rules                                                                 []*resources.Rule
+	AsPID1, Ephemeral, Keep                                               bool
+	ExitBlocked, envClear, noDebug, noLoopback, Strict, NoSandbox, NoSuid bool
+	DryRun, JSON, Verbose, Quiet                                          bool
+	Detach                                                                bool
+	Hooks                                                                 Hooks
+	Argv                                                                  []string
 }
 
 // Parse reads options of sbx run and returns the program's command line.

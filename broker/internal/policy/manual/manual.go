@@ -98,6 +98,8 @@ func Sentence(key string) string {
 		return "Ports of the host's loopback that can be reached from inside."
 	case "network.mode":
 		return "What carries the network."
+	case "network.loopback":
+		return "Whether there is a loopback (127.0.0.1 and ::1) inside. Without it there is no network either."
 	case "network.tls":
 		return "Whether connections to listed names must name them (sni): each on its ports 80 and 443, as if its entry " +
 			"ended in ,tls=sni."
