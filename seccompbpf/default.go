@@ -2,7 +2,7 @@ package seccompbpf
 
 // Toggles are the facts of a session that the default policy depends on. The zero value is the narrowest policy.
 type Toggles struct {
-	Debug        bool // ptrace, and switching address randomisation off for a tracee
+	Debug        bool // ptrace and process_vm_readv inside, and switching address randomisation off for a tracee
 	Namespaces   bool // namespaces and mounts in them, for sandboxes inside
 	Containers   bool // Namespaces, and what else a container runtime needs; images need SUIDBits as well
 	Multiarch    bool // 32-bit programs, under a policy of their own
@@ -82,7 +82,7 @@ func forArch(arch Arch, t Toggles) Policy {
 		b.set(Allow, s)
 	}
 	if t.Debug {
-		b.set(Allow, "@debug")
+		b.debug()
 	}
 	b.refused()
 	return Policy{Arch: arch, Default: Errno(ENOSYS), Rules: b.rules}

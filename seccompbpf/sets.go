@@ -151,7 +151,7 @@ var sets = [...]Set{
 		[]string{
 			"add_key", "request_key", "keyctl",
 		}},
-	{"@observe", "sees or changes other processes, or the machine below them; debuggers fall back to ptrace", []string{
+	{"@observe", "sees or changes other processes, or the machine below them", []string{
 		"perf_event_open", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
 		"pidfd_getfd",
 		"fanotify_init", "fanotify_mark", "userfaultfd", "migrate_pages", "move_pages",

@@ -25,7 +25,6 @@ type refusal struct {
 	advice   string // what to do about it
 	text     string // the same for people
 	failed   bool   // it is no refusal: something did not work
-	aside    bool   // it is for the record: the program does the same in another way
 	times    int
 }
 
@@ -47,9 +46,7 @@ func (b *refusals) note(d notify.Denial) {
 		r.advice = ownSandbox
 		r.text += ": " + ownSandbox
 	}
-	// strace and debuggers read memory by it where they can, and by ptrace where they cannot
-	r.aside = d.Call == "process_vm_readv"
-	if b.attribute != nil && !r.aside {
+	if b.attribute != nil {
 		b.attribute(d.PID, r.text)
 	}
 	b.add(r)
@@ -77,7 +74,7 @@ func (b *refusals) add(r refusal) {
 		b.seen = map[string]*refusal{}
 	}
 	r.times = 1
-	if b.seen[r.text] = &r; b.verb && !r.aside {
+	if b.seen[r.text] = &r; b.verb {
 		b.print(r.line())
 	}
 }
@@ -102,12 +99,12 @@ func caller(pid uint32) string {
 
 // summary lists what was refused, unless it was printed while it happened.
 func (b *refusals) summary() []string {
-	return b.lines(func(r *refusal) bool { return !r.aside && (!b.verb || r.times > 1) })
+	return b.lines(func(r *refusal) bool { return !b.verb || r.times > 1 })
 }
 
 // calls are the system calls among them.
 func (b *refusals) calls() []string {
-	return b.lines(func(r *refusal) bool { return !r.aside && r.path == "" })
+	return b.lines(func(r *refusal) bool { return r.path == "" })
 }
 
 func (b *refusals) lines(which func(*refusal) bool) []string {

@@ -2,12 +2,8 @@ package live
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
-
-	"sbx.example/sbx/broker/internal/gate/notify"
 )
 
 // TestRefusalsAreTold: what was refused is told once, with how often; with --verbose when it happens, and at the end
@@ -37,26 +33,6 @@ func TestRefusalsAreTold(t *testing.T) {
 		}
 		if got := r.calls(); len(got) != 3 {
 			t.Errorf("the calls are %q", got)
-		}
-	}
-}
-
-// TestRefusalsThatTellNothing: what debuggers try before they do it in another way is on record and in no summary.
-func TestRefusalsThatTellNothing(t *testing.T) {
-	for _, verbose := range []bool{false, true} {
-		r := &refusals{verb: verbose, print: func(s string) { t.Errorf("printed %q", s) },
-			attribute: func(_ uint32, line string) { t.Errorf("told an exec %q", line) }}
-		for range 3 {
-			r.note(notify.Denial{PID: uint32(os.Getpid()), Call: "process_vm_readv"})
-		}
-		if got := r.summary(); len(got) != 0 {
-			t.Errorf("the summary has %q", got)
-		}
-		if got := r.calls(); len(got) != 0 {
-			t.Errorf("the calls are %q", got)
-		}
-		if got, _ := r.all(); len(got) != 1 || !strings.HasPrefix(got[0].text, "process_vm_readv by ") {
-			t.Errorf("the record has %+v", got)
 		}
 	}
 }
