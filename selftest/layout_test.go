@@ -113,6 +113,7 @@ var mayImport = map[string][]string{
 
 	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
 	"broker/internal/caches":  {"broker/internal/session"},
+	"broker/internal/files":   {"broker/plan"}, // runs inside
 	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt",
 		"broker/plan"},
 	"broker/internal/watch": {"broker/internal/control", "broker/internal/session", "broker/internal/prompt",

@@ -1,0 +1,140 @@
+package files
+
+import (
+	"cmp"
+	"encoding/binary"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/plan"
+)
+
+func (t *tool) list(a *Answer) error {
+	fd, _, err := t.open(unix.O_RDONLY|unix.O_DIRECTORY, unix.S_IFDIR)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	limit := int(orUsual(t.q.Limit, usualEntries))
+	a.Entries = []Entry{}
+	err = entries(fd, func(e Entry) bool {
+		if a.More = len(a.Entries) == limit; !a.More {
+			a.Entries = append(a.Entries, e)
+		}
+		return !a.More
+	})
+	a.sort()
+	return t.named(err)
+}
+
+func (a *Answer) sort() {
+	slices.SortFunc(a.Entries, func(x, y Entry) int { return cmp.Compare(x.Name, y.Name) })
+}
+
+// finder is one search.
+type finder struct {
+	a       *Answer
+	pattern string
+	limit   int
+	looked  int
+}
+
+func (t *tool) find(a *Answer) error {
+	fd, _, err := t.open(unix.O_RDONLY|unix.O_DIRECTORY, unix.S_IFDIR)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	a.Entries = []Entry{}
+	f := finder{a: a, pattern: string(t.q.Pattern), limit: int(orUsual(t.q.Limit, usualEntries))}
+	err = f.search(fd, "", int(orUsual(int64(t.q.Depth), usualDepth)))
+	a.sort()
+	return t.named(err)
+}
+
+// search looks at a directory, and at what lies below it. No link is followed.
+func (f *finder) search(dir int, at string, depth int) error {
+	var below []string
+	err := entries(dir, func(e Entry) bool {
+		name := string(e.Name)
+		if f.looked++; f.looked > maxLooked {
+			f.a.More = true
+		} else if ok, _ := path.Match(f.pattern, name); ok {
+			if f.a.More = len(f.a.Entries) == f.limit; !f.a.More {
+				f.a.Entries = append(f.a.Entries, Entry{plan.Bytes(path.Join(at, name)), e.Type})
+			}
+		}
+		if e.Type == "directory" && depth > 1 && len(at)+len(name) < unix.PathMax {
+			below = append(below, name)
+		} else if e.Type == "directory" {
+			f.a.Skipped++
+		}
+		return !f.a.More
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(below)
+	for _, name := range below {
+		if f.a.More {
+			break
+		}
+		p := place{dir: dir, name: name}
+		fd, err := p.open(unix.O_RDONLY|unix.O_DIRECTORY, unix.S_IFDIR)
+		if err == nil {
+			err = f.search(fd, path.Join(at, name), depth-1)
+			unix.Close(fd)
+		}
+		if err != nil {
+			f.a.Skipped++
+		}
+	}
+	return nil
+}
+
+// entries passes the names of a directory on, until each has enough.
+func entries(fd int, each func(Entry) bool) error {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return err
+		}
+		for b := buf[:n]; len(b) >= 19; { // linux_dirent64: ino, off, reclen, type, name
+			size := int(binary.NativeEndian.Uint16(b[16:]))
+			if size < 19 || size > len(b) {
+				break
+			}
+			name := unix.ByteSliceToString(b[19:size])
+			typ := b[18]
+			b = b[size:]
+			if name != "." && name != ".." && !each(Entry{plan.Bytes(name), typeOf(fd, name, typ)}) {
+				return nil
+			}
+		}
+	}
+}
+
+// typeOf words the type of an entry. A file system that tells none is asked about the name.
+func typeOf(dir int, name string, typ byte) string {
+	if typ == unix.DT_UNKNOWN {
+		var st unix.Stat_t
+		if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			typ = byte(st.Mode & unix.S_IFMT >> 12)
+		}
+	}
+	switch typ {
+	case unix.DT_REG:
+		return "file"
+	case unix.DT_DIR:
+		return "directory"
+	case unix.DT_LNK:
+		return "link"
+	}
+	return "other"
+}
