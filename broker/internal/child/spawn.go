@@ -30,7 +30,9 @@ type Spawn struct {
 	Umask   uint32
 	// Files become 0, 1 and 2. With TTY they are not used: the program gets a pseudo-terminal of the
 	// sandbox's.
-	Files      [3]int
+	Files [3]int
+	// Third has the third file executed, and not what Argv names.
+	Third      bool
 	TTY        bool
 	Rows, Cols uint16 // size of the terminal
 
@@ -241,6 +243,10 @@ func compileSpawn(t *tape.Tape, p *plan.Plan, s *Spawn, id int64) {
 	t.Call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, mask, 0, 8)
 	argv, env := steps.Vector(t, s.Argv), steps.Vector(t, s.Env)
 	t.At(steps.ExecStep, s.Argv[0])
+	if s.Third {
+		t.Call(unix.SYS_EXECVEAT, 2, t.Str(""), argv, env, unix.AT_EMPTY_PATH)
+		return
+	}
 	if strings.Contains(s.Argv[0], "/") {
 		t.Call(unix.SYS_EXECVE, t.Str(s.Argv[0]), argv, env)
 		return

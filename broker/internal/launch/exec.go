@@ -21,7 +21,9 @@ type Exec struct {
 	NoLinks bool
 	// Files become descriptors 0, 1 and 2, and nil is the null device; see handover.Check. They may be closed
 	// when Exec has returned. With TTY the program gets a terminal of the sandbox's instead.
-	Files      [3]*os.File
+	Files [3]*os.File
+	// Third has the third file executed, with an environment of nothing, and not what Argv names.
+	Third      bool
 	TTY        bool
 	Rows, Cols uint16
 
@@ -41,7 +43,10 @@ func (r *Running) Exec(e Exec) error {
 		return errors.New("the session is frozen: thaw it first")
 	}
 	s := child.Spawn{Argv: e.Argv, Env: mergeEnv(p.Env, e.Env), Dir: e.Dir, NoLinks: e.NoLinks, Umask: p.Umask,
-		TTY: e.TTY, Rows: e.Rows, Cols: e.Cols, Started: e.Started, Pty: e.Pty}
+		Third: e.Third, TTY: e.TTY, Rows: e.Rows, Cols: e.Cols, Started: e.Started, Pty: e.Pty}
+	if e.Third {
+		s.Env = nil
+	}
 	if s.Dir == "" {
 		s.Dir = string(p.Dir)
 	}

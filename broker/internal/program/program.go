@@ -3,7 +3,7 @@
 // file that the user's or the organisation's configuration names, and nobody but root, or for a named file the user,
 // could have put it there. It also says what a running program is called (Of, Name). It must never search PATH for
 // something to run: a project decides what that finds (.venv/bin, node_modules/.bin). Called by network, idmap, launch,
-// prompt, learn, gate/notify and cli.
+// prompt, learn, gate/notify, live and cli.
 package program
 
 import (
