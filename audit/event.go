@@ -27,6 +27,7 @@ const (
 	KindLabel      = "label"      // the session has read what is labelled
 	KindDecoy      = "decoy"      // one was read, or its mark was seen
 	KindTool       = "tool"       // a call of one was begun, or has ended
+	KindFile       = "file"       // an operation on files over the socket was begun, or has ended
 	KindTraffic    = "traffic"    // what went to and came from one address
 	KindRotate     = "rotate"
 	KindConfig     = "config"

@@ -114,7 +114,8 @@ var mayImport = map[string][]string{
 	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
 	"broker/internal/caches":  {"broker/internal/session"},
 	"broker/internal/files":   {"broker/plan"}, // runs inside
-	"broker/internal/control": {"broker/internal/session", "broker/internal/decide", "broker/internal/prompt",
+	"broker/internal/control": {"broker/internal/files", "broker/internal/session", "broker/internal/decide",
+		"broker/internal/prompt",
 		"broker/plan"},
 	"broker/internal/watch": {"broker/internal/control", "broker/internal/session", "broker/internal/prompt",
 		"broker/plan"},
@@ -245,7 +246,8 @@ var mayImport = map[string][]string{
 		"broker/internal/hint", "broker/plan", "audit"},
 
 	// for programs of others
-	"broker/client": {"broker/internal/handover", "broker/internal/control", "broker/internal/prompt", "broker/plan"},
+	"broker/client": {"broker/internal/files", "broker/internal/handover", "broker/internal/control",
+		"broker/internal/prompt", "broker/plan"},
 
 	"broker/sandbox": {"broker/client", "broker/internal/live", "broker/internal/request", "broker/internal/option",
 		"broker/internal/hint", "broker/internal/launch",
@@ -268,7 +270,7 @@ var mayImport = map[string][]string{
 		"broker/internal/gate/fuse", "broker/internal/gate/points",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/gate/late", "broker/internal/gate/names", "broker/internal/gate/notify",
-		"broker/internal/gate/served", "broker/internal/gate/writes", "broker/internal/guard",
+		"broker/internal/files", "broker/internal/gate/served", "broker/internal/gate/writes", "broker/internal/guard",
 		"broker/internal/handover", "broker/internal/host", "broker/internal/input",
 		"broker/internal/launch", "broker/internal/learn", "broker/internal/netns", "broker/internal/placeholders",
 		"broker/internal/planner",
@@ -285,7 +287,7 @@ var mayImport = map[string][]string{
 	"broker/internal/cli": {
 		"broker/internal/agent", "broker/internal/bwrap", "broker/internal/child", "broker/internal/command",
 		"broker/internal/confine",
-		"broker/internal/egress", "broker/internal/explain", "broker/internal/gate",
+		"broker/internal/egress", "broker/internal/explain", "broker/internal/files", "broker/internal/gate",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/hint", "broker/internal/host", "broker/internal/idmap", "broker/internal/input",
 		"broker/internal/integrate",

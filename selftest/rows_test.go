@@ -50,6 +50,8 @@ func typedRows() map[string]typedRow {
 			before: `python3 -c "import os,socket; socket.socket(1).bind(os.path.expanduser('~/.x.sock'))"`},
 		"sbx policy trust": {before: "sbx init; sbx config set --project limits.memory 4G",
 			keys: []step{{until: `\[y/N\]`, line: "y"}}},
+		"sbx file read x src/main.go                          # from --offset N, at most --limit N; as it is, or --json": {
+			before: "sbx run --detach --name x; mkdir -p src; echo 'a == b' >src/main.go; echo text >text"},
 		"sbx run --rw .vscode -- agent": {before: "mkdir .vscode"},
 		"sbx why --last":                {before: "sbx run -q --static -- cat .env", varies: true},
 		"sbx deny --revoke everything":  {not: "it needs a session that was told so; approve_rest.txtar has one"},

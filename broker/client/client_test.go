@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/broker/client"
 	"sbx.example/sbx/broker/internal/control"
 	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // The example of docs/sessions.md, which TestDocumented compares with it.
@@ -33,6 +36,13 @@ func Example() {
 		return
 	}
 	fmt.Println(end.Status, end.Blocked, out.Len())
+
+	answer, err := programs.File(client.FileRequest{Op: "read", Path: "src/main.go"}, nil, client.Command{})
+	if err != nil { // a *client.FileError where the session refused it
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(answer.Content()))
 
 	session, err := sessions.Dial("x")
 	if err != nil {
@@ -66,7 +76,8 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// broker is a session whose programs are echoes: what comes on 0 goes to 1, their arguments to 2.
+// broker is a session whose programs are echoes: what comes on 0 goes to 1, their arguments to 2. An operation on the
+// file "killed" is killed, and where it is "floods" somebody holds on to its answer and writes until that is closed.
 func broker(t *testing.T) client.Sessions {
 	run := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(run, 0o700); err != nil {
@@ -88,7 +99,14 @@ func broker(t *testing.T) client.Sessions {
 				fmt.Fprintf(e.Files[2], "%s\n", a)
 			}
 			events.Started(7, nil)
-			events.Ended(control.ExecEnd{PID: 7, Status: len(e.Argv), Blocked: []string{"socket by x[7]"}})
+			end := control.ExecEnd{PID: 7, Status: len(e.Argv), Blocked: []string{"socket by x[7]"}}
+			if e.File != nil && e.File.Path == "killed" {
+				end.Signal = "KILL"
+			}
+			if e.File != nil && e.File.Path == "floods" {
+				flood(t, e.Files[1])
+			}
+			events.Ended(end)
 			return nil
 		},
 	}
@@ -172,6 +190,70 @@ func TestRun(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%d descriptors are open", openFiles(t))
 		}
+	}
+}
+
+// flood writes to a copy of a pipe's end without end.
+func flood(t *testing.T, f *os.File) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for range 4 {
+		go func() {
+			piece := make([]byte, 64<<10)
+			for {
+				if _, err := unix.Write(fd, piece); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// The broker passes the answer on without looking at it, so what comes is bounded here, whoever writes it.
+func TestFile(t *testing.T) {
+	p, err := broker(t).Programs("k3f9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	answer := func(path string, q client.FileRequest, text string) (*client.FileAnswer, error) {
+		q.Path = plan.Bytes(path)
+		return p.File(q, strings.NewReader(text), client.Command{})
+	}
+	a, err := answer("x", client.FileRequest{Op: "read"}, `{"op":"read","text":"\udcffx"}`)
+	if err != nil || string(a.Content()) != "\xffx" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	var refused *client.FileError
+	_, err = answer("x", client.FileRequest{Op: "read"}, `{"error":{"code":"absent","message":"no"}}`)
+	if !errors.As(err, &refused) || refused.Code != "absent" {
+		t.Errorf("%v", err)
+	}
+	long := strings.Repeat("x", 3<<20)
+	for _, c := range []struct{ path, op, text, want string }{
+		{"x", "read", "", "reading the answer"},
+		{"x", "read", "[]", "reading the answer"},
+		{"x", "list", `{"op":"` + long + `"}`, "larger than what was asked for"},
+		{"killed", "read", "{}", "ended inside the session (SIGKILL)"},
+		{"floods", "list", "", "answer"}, // too large, or none, by how much had come when it ended
+	} {
+		q := client.FileRequest{Op: c.op}
+		if c.op == "list" {
+			q.Limit = 1
+		}
+		if _, err := answer(c.path, q, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s: %v", c.op, c.path, err)
+		}
+	}
+	// The control: with a bound that it keeps, the long one is read.
+	if a, err := answer("x", client.FileRequest{Op: "read"}, `{"op":"`+long+`"}`); err != nil || a.Op != long {
+		t.Errorf("a long answer within the bound: %v", err)
+	}
+	if _, err := answer("", client.FileRequest{Op: "read"}, ""); err == nil {
+		t.Error("no path")
 	}
 }
 

@@ -43,6 +43,8 @@ type Command struct {
 	// Asked and Told, if set, hear of each question of the session's that waits, whoever asks it, and of lines for people.
 	Asked func(*Question)
 	Told  func(string)
+
+	file *FileRequest // instead of Argv
 }
 
 // ErrEnded says that the session ended before the program did.
@@ -51,7 +53,7 @@ var ErrEnded = errors.New("the session ended")
 // Run starts a program and waits for its end, and until everything is copied that it wrote.
 func (p Programs) Run(c Command) (*End, error) {
 	e := control.Exec{Argv: plan.BytesOf(c.Argv), Env: plan.BytesOf(c.Env), Cwd: plan.Bytes(c.Dir), NoLinks: c.NoLinks,
-		TTY: c.Terminal != nil, Rows: c.Rows, Cols: c.Cols}
+		TTY: c.Terminal != nil, Rows: c.Rows, Cols: c.Cols, File: c.file}
 	var pipes pipes
 	defer pipes.close()
 	if !e.TTY {
@@ -184,7 +186,9 @@ func (p *pipes) copy(i int) {
 				if n <= 0 && err != unix.EINTR {
 					return
 				}
-				_, _ = p.to[i].Write(buf[:max(n, 0)])
+				if _, werr := p.to[i].Write(buf[:max(n, 0)]); werr != nil {
+					return
+				}
 			}
 		})
 		return

@@ -10,6 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/bwrap"
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/files"
 	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/idmap"
@@ -32,7 +33,7 @@ const Version = "0.1.0"
 func (t *term) commands() []command.Row {
 	rec, pol := records.Records{Term: &t.Term}, policycmd.Commands{Term: &t.Term}
 	return []command.Row{
-		t.runCommand(), t.mcpCommand(), t.Exec(), t.Attach(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
+		t.runCommand(), t.mcpCommand(), t.Exec(), t.Attach(), t.File(), t.Ps(), t.Kill(), t.Freeze(), t.Thaw(),
 		pol.Policy(t.explainer), pol.Secret(), t.Why(t.explainer), t.Audit(), t.Watch(), t.Approve(), t.Deny(),
 		pol.Config(), pol.Init(), integrate.Command{Term: &t.Term}.Row(),
 		rec.List(), rec.Logs(), rec.Inspect(), rec.Wait(), rec.Remove(), rec.Prune(), t.Stats(),
@@ -148,8 +149,8 @@ func (t *term) profiles() []string {
 }
 
 // Stand is sbx under the name of a program that it stands in for, bubblewrap, one inside a sandbox or a tool, and sbx
-// as the reaper of a session's control group or the watcher of an agent's placeholders; ok is false where it is none of
-// these.
+// as the reaper of a session's control group, the watcher of an agent's placeholders, or what carries out an operation
+// on files inside; ok is false where it is none of these.
 func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 	switch {
 	case len(args) == 0:
@@ -164,6 +165,8 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 			return 1, true
 		}
 		return 0, true
+	case files.Is(args):
+		return files.Main(args, std[0], std[1]), true
 	case resources.IsReaper(args):
 		if err := resources.Reap(args); err != nil {
 			return 1, true

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sbx.example/sbx/broker/internal/files"
 	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/plan"
 )
@@ -40,6 +41,7 @@ type Command struct {
 	Cols    int
 	PID     int
 	Tag     int
+	File    files.Request
 }
 
 // Error is what the client is told before its connection ends.
@@ -75,8 +77,8 @@ type shape struct {
 }
 
 // shapes is every type that a client may send.
-func shapes() [13]shape {
-	return [13]shape{
+func shapes() [14]shape {
+	return [14]shape{
 		{typ: "hello", must: "version", may: "sid"},
 		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
 		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
@@ -86,6 +88,7 @@ func shapes() [13]shape {
 		{typ: "cmd.reveal", must: "name", may: "life until"},
 		{typ: "cmd.undo", must: "id"},
 		{typ: "cmd.exec", must: "argv", may: "cwd env tty fds rows cols tag more nolinks"},
+		{typ: "cmd.file", must: "op path fds", may: "root offset limit parents inplace pattern depth tag"},
 		{typ: "cmd.kill", may: "signal pid"},
 		{typ: "cmd.freeze"},
 		{typ: "cmd.thaw"},
@@ -137,6 +140,11 @@ func (c *Command) fill(s shape, members []member) *Error {
 		}
 		if err := c.set(m); err != nil {
 			return errf(CodeField, "%s: %v", m.name, err)
+		}
+	}
+	if s.typ == "cmd.file" {
+		if err := c.File.Check(); err != nil {
+			return errf(CodeField, "%v", err)
 		}
 	}
 	return nil
@@ -191,6 +199,9 @@ func (c *Command) set(m member) error {
 		return setPersist(&c.Persist, m.raw)
 	case "env":
 		return setList(&c.Env, m.raw, 0)
+	}
+	if set := c.fileMember(m.name); set != nil {
+		return set(m.raw)
 	}
 	for _, f := range [...]struct {
 		name string
@@ -334,18 +345,35 @@ func setBool(dst *bool, raw []byte) error {
 }
 
 func setInt(dst *int, raw []byte) error {
-	n := 0
-	if len(raw) == 0 || len(raw) > 7 {
+	n, ok := number(raw, 7)
+	if !ok {
 		return errors.New("want a small number")
 	}
-	for _, c := range raw {
-		if c < '0' || c > '9' {
-			return errors.New("want a small number")
-		}
-		n = n*10 + int(c-'0')
+	*dst = int(n)
+	return nil
+}
+
+func setLong(dst *int64, raw []byte) error {
+	n, ok := number(raw, 18)
+	if !ok {
+		return errors.New("want a number of at most 18 digits")
 	}
 	*dst = n
 	return nil
+}
+
+// number reads digits, of which there may be as many.
+func number(raw []byte, most int) (n int64, ok bool) {
+	if len(raw) == 0 || len(raw) > most {
+		return 0, false
+	}
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
 }
 
 func setList(dst *[]plan.Bytes, raw []byte, least int) error {

@@ -327,7 +327,7 @@ func (c *conn) obey(cmd *Command) *Error {
 			return notHere(cmd)
 		}
 		return c.reply(cmd, h.Thaw())
-	case "cmd.exec":
+	case "cmd.exec", "cmd.file":
 		return c.exec(cmd)
 	case "cmd.stats":
 		if h.Stats == nil {

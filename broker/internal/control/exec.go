@@ -4,6 +4,7 @@ import (
 	"os"
 	"time"
 
+	"sbx.example/sbx/broker/internal/files"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -16,6 +17,10 @@ type Exec struct {
 	TTY        bool         // a terminal of the sandbox's instead of Files
 	Rows, Cols int
 	Tag        int // the client's name for it, at will
+
+	// File is an operation on files, which is carried out instead of a program. Of Files the first is its content and the
+	// second its answer.
+	File *files.Request
 }
 
 // ExecEvents is how an Exec goes on. Started comes first, with the master of its terminal if it has one, which becomes
@@ -47,6 +52,9 @@ func (c *conn) exec(cmd *Command) *Error {
 	}
 	e := Exec{Argv: cmd.Argv, Env: cmd.Env, Cwd: cmd.Cwd, NoLinks: cmd.NoLinks, TTY: cmd.TTY,
 		Rows: cmd.Rows & 0xffff, Cols: cmd.Cols & 0xffff}
+	if cmd.Type == "cmd.file" {
+		e.File = &cmd.File
+	}
 	defer func() {
 		for _, f := range e.Files {
 			if f != nil {
@@ -75,7 +83,7 @@ func (c *conn) exec(cmd *Command) *Error {
 			if ending {
 				go c.hangUp() // it waits for whoever calls this
 			}
-			c.push(job{line: message("ok").str("re", "cmd.exec").num("pid", int64(pid)).num("tag", int64(cmd.Tag)).line(),
+			c.push(job{line: message("ok").str("re", cmd.Type).num("pid", int64(pid)).num("tag", int64(cmd.Tag)).line(),
 				file: pty})
 		},
 		Ended: func(end ExecEnd) {
@@ -95,7 +103,7 @@ func (c *conn) exec(cmd *Command) *Error {
 // handed takes what came with the line: the program's files, which are the caller's to close, and more arguments.
 func (c *conn) handed(cmd *Command, e *Exec) *Error {
 	switch {
-	case cmd.Fds != 0 && (cmd.Fds != 3 || cmd.TTY):
+	case cmd.Fds != 0 && (cmd.Fds != 3 || cmd.TTY), cmd.Fds == 0 && e.File != nil:
 		return errf(CodeField, "fds: want 3, or 0 and tty")
 	case cmd.Fds == 3 && !c.fds.take(e.Files[:]):
 		return errf(CodeField, "fds: three descriptors must come with the line")

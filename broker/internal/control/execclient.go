@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -87,6 +88,9 @@ func (c *ExecClient) send(line []byte, fds ...int) error {
 // Exec asks for another program; its end, and before that its start, come from NextExec with the tag of e. The files
 // may be closed when it has returned.
 func (c *ExecClient) Exec(e Exec) error {
+	if e.File != nil {
+		return c.file(e)
+	}
 	o := message("cmd.exec").list("env", e.Env).opt("cwd", string(e.Cwd))
 	var fds []int
 	if e.TTY {
@@ -116,6 +120,19 @@ func (c *ExecClient) Exec(e Exec) error {
 	}
 	if len(line) >= MaxLine {
 		return fmt.Errorf("the environment to be added is %d bytes, at most %d fit", len(line), MaxLine)
+	}
+	return c.send(line, fds...)
+}
+
+// file asks for an operation on files.
+func (c *ExecClient) file(e Exec) error {
+	var fds []int
+	for _, f := range e.Files {
+		fds = append(fds, int(f.Fd()))
+	}
+	line := fileLine(e.File, e.Tag)
+	if len(line) >= MaxLine {
+		return errors.New("the paths do not fit a line")
 	}
 	return c.send(line, fds...)
 }
@@ -164,7 +181,7 @@ func (c *ExecClient) NextExec() (ExecEvent, error) {
 			return ExecEvent{Question: &q}, nil
 		case m.Type == "event.notice":
 			return ExecEvent{Notice: string(m.Text)}, nil
-		case m.Type == "ok" && m.Re == "cmd.exec":
+		case m.Type == "ok" && (m.Re == "cmd.exec" || m.Re == "cmd.file"):
 			ev := ExecEvent{Started: true, PID: m.PID, Tag: m.Tag}
 			if len(c.fds.fds) > 0 {
 				_ = unix.SetNonblock(c.fds.fds[0], true)

@@ -260,6 +260,7 @@ func (x *attempt) execute() (launch.Result, error) {
 	x.approvals.serve(x.svc)
 	x.audit = &auditLog{b: b, r: r, cfg: x.cfg, in: x.in, s: x.s}
 	x.log = newStaticLog(x.audit, x.approvals, x.net)
+	x.svc.note = x.note
 	decoys := x.in.Decoys(x.plan)
 	if err := x.watchDecoys(decoys); err != nil {
 		return launch.Result{}, err

@@ -82,6 +82,18 @@ func (l *auditLog) create(planHash string, begin time.Time) error {
 	return nil
 }
 
+// note records something of a session that stands.
+func (x *attempt) note(e audit.Event) error {
+	if x.log != nil {
+		return x.log.note(e)
+	}
+	if x.audit.w == nil {
+		return errors.New("the session keeps no record")
+	}
+	_, err := x.audit.w.Note(e)
+	return err
+}
+
 // refused records what the filter refused, and with all also what was kept from a path or a host: where an arbiter
 // settles those it has recorded them.
 func (l *auditLog) refused(b *refusals, all bool) error {

@@ -8,11 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/confine"
 	"sbx.example/sbx/broker/internal/control"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/plan"
 )
@@ -35,7 +37,9 @@ type service struct {
 	run       *launch.Running
 
 	programs programs
-	held     atomic.Bool // nobody lets it go on before a question is answered, see decoys
+	self     program.Copy            // executed inside for operations on files
+	note     func(audit.Event) error // writes something in the session's record
+	held     atomic.Bool             // nobody lets it go on before a question is answered, see decoys
 
 	mu     sync.Mutex
 	server *control.Server
@@ -123,6 +127,7 @@ func (v *service) close(status int) {
 		server.Exit(status)
 		server.Close()
 	}
+	v.self.Close()
 }
 
 func controlRoot(env []string, home string) (string, error) {

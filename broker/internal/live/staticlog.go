@@ -62,6 +62,17 @@ func (l *staticLog) open() {
 	}
 }
 
+// note writes a record while the session runs.
+func (l *staticLog) note(e audit.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open(); l.err != nil {
+		return l.err
+	}
+	_, err := l.log.w.Note(e)
+	return err
+}
+
 // end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless
 // it was begun.
 func (l *staticLog) end(res launch.Result, ran bool, refused *refusals, reached []string) {
