@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"sbx.example/sbx/broker/internal/changes"
 	"sbx.example/sbx/broker/internal/confine"
 	"sbx.example/sbx/broker/internal/doors"
@@ -205,36 +203,6 @@ func (r *Run) filters(s request.Settings, in *planner.Input) (err error) {
 		in.Judging = &judging
 	}
 	return r.filterOfReads(in, toggles)
-}
-
-// project finds the directory that the program works in, and the project it belongs to.
-func (r *Run) project(s request.Settings, in *planner.Input) error {
-	dir := in.Facts.Cwd
-	explicit := r.Workdir
-	if explicit == "" {
-		explicit = s.Sandbox.Workdir
-	}
-	if explicit != "" {
-		p, err := option.ExpandPath(explicit, in.Facts.Home, in.Facts.Cwd, "")
-		if err != nil {
-			return err
-		}
-		canon, _, st, err := host.Resolve(in.FS, p)
-		if err == nil && r.Beside() && canon != p { // whoever put a link there since would choose what is written
-			err = unix.ELOOP
-		}
-		if err != nil || st.Type != host.Dir {
-			return &planner.Refusal{What: "--workdir " + quoting.Quote(explicit) + " is not a directory", Err: err,
-				Hint: "name a directory that exists"}
-		}
-		dir = canon
-	}
-	in.Dir = dir
-	in.Project = s.Vars.Project
-	if in.Project == "" {
-		in.Project = dir
-	}
-	return nil
 }
 
 // unsuitable says why dir cannot be made writable as a whole, or "".

@@ -22,6 +22,7 @@ type Job struct {
 	Path string
 	Argv []string
 	Env  []string
+	Dir  string // to work in; "": the caller's
 	Options
 }
 
@@ -120,7 +121,7 @@ func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {
 			}
 		})()
 	}
-	p, err := os.StartProcess(j.Path, j.Argv, &os.ProcAttr{Env: j.Env, Files: files})
+	p, err := os.StartProcess(j.Path, j.Argv, &os.ProcAttr{Env: j.Env, Dir: j.Dir, Files: files})
 	close(started)
 	if err != nil {
 		return Result{}, &ExecError{Status: 126, Path: j.Path, Err: err}

@@ -6,6 +6,7 @@ import (
 
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/input"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/request"
@@ -17,8 +18,12 @@ import (
 func (b *Broker) passthrough(r *run, facts host.Facts, cfg request.Settings, why string) (Outcome, error) {
 	b.Early.End()
 	b.Warn("NO SANDBOX (" + why + "): " + plan.Bytes(r.argv[0]).Quote() + " runs on the host with all of your rights")
-	in := &planner.Input{Argv: r.argv, Env: b.Env, FS: host.FS{}}
-	exe, err := planner.LookPath(in, facts.Cwd)
+	in := &planner.Input{Argv: r.argv, Env: request.OnHost(b.Env, &r.Request), FS: host.FS{}}
+	dir, err := input.Workdir(r.Request, "", facts, in.FS) // a project may set one for its sandbox
+	if err != nil {
+		return Outcome{}, err
+	}
+	exe, err := planner.LookPath(in, dir)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -27,7 +32,7 @@ func (b *Broker) passthrough(r *run, facts host.Facts, cfg request.Settings, why
 			Hint: "sbx does not run anything on the host that it cannot record"}
 	}
 	var backend launch.Backend = launch.Passthrough{}
-	res, err := backend.Execute(b.context(), launch.Job{Path: exe, Argv: r.argv, Env: b.Env,
+	res, err := backend.Execute(b.context(), launch.Job{Path: exe, Argv: r.argv, Env: in.Env, Dir: dir,
 		Options: launch.Options{Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Stays: b.Context != nil}})
 	if err != nil {
 		return Outcome{}, err

@@ -44,16 +44,7 @@ const NoSID = "SBX_SID="
 
 // Environment is what the program sees: the allow-list, what the user named, and what is true inside.
 func Environment(env []string, r *Request, cfg policy.Env, profile string, facts host.Facts) []string {
-	var out []string
-	index := map[string]int{}
-	put := func(k, v string) {
-		if i, ok := index[k]; ok {
-			out[i] = k + "=" + v
-			return
-		}
-		index[k] = len(out)
-		out = append(out, k+"="+v)
-	}
+	var all variables
 	begins := passed[:]
 	if cfg.Clear {
 		begins = nil
@@ -68,22 +59,58 @@ func Environment(env []string, r *Request, cfg policy.Env, profile string, facts
 		}
 		named := slices.Contains(r.envPass, k) || slices.Contains(cfg.Pass, k)
 		if named || !looksSecret(k) && (matchAny(k, r.envPass) || matchAny(k, cfg.Pass) || matchAny(k, begins)) {
-			put(k, v)
+			all.put(k, v)
 		}
 	}
-	if _, passed := index["PATH"]; host.Lookup(env, "PATH") == "" || cfg.Clear && !passed {
-		put("PATH", "/usr/local/bin:/usr/bin:/bin")
+	if _, passed := all.index["PATH"]; host.Lookup(env, "PATH") == "" || cfg.Clear && !passed {
+		all.put("PATH", "/usr/local/bin:/usr/bin:/bin")
 	}
 	if facts.Home != "" {
-		put("HOME", facts.Home)
+		all.put("HOME", facts.Home)
 	}
-	put("XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(facts.UID)))
-	put("SBX_SANDBOX", "1")
-	put("SBX_PROFILE", profile)
-	put(strings.TrimSuffix(NoSID, "="), "")
+	all.put("XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(facts.UID)))
+	all.put("SBX_SANDBOX", "1")
+	all.put("SBX_PROFILE", profile)
+	all.put(strings.TrimSuffix(NoSID, "="), "")
 	for k, v := range cfg.Set {
-		put(k, v)
+		all.put(k, v)
 	}
+	all.named(env, r)
+	return all.list
+}
+
+// OnHost is the environment of a program that no sandbox holds: the caller's own, and what --env says. No setting adds
+// to it, since a project may set variables for its sandbox.
+func OnHost(env []string, r *Request) []string {
+	var all variables
+	for _, e := range env {
+		k, v, _ := strings.Cut(e, "=")
+		all.put(k, v)
+	}
+	all.named(env, r)
+	return all.list
+}
+
+// variables are an environment in which each name stands once.
+type variables struct {
+	list  []string
+	index map[string]int
+}
+
+func (a *variables) put(k, v string) {
+	if i, ok := a.index[k]; ok {
+		a.list[i] = k + "=" + v
+		return
+	}
+	if a.index == nil {
+		a.index = map[string]int{}
+	}
+	a.index[k] = len(a.list)
+	a.list = append(a.list, k+"="+v)
+}
+
+// named puts what --env says.
+func (a *variables) named(env []string, r *Request) {
 	for _, e := range r.env {
 		k, v, ok := strings.Cut(e, "=")
 		if !ok {
@@ -91,9 +118,8 @@ func Environment(env []string, r *Request, cfg policy.Env, profile string, facts
 				continue
 			}
 		}
-		put(k, v)
+		a.put(k, v)
 	}
-	return out
 }
 
 // Unset are the variables that --env was to pass and that are not set here.
