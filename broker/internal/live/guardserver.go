@@ -60,7 +60,7 @@ func (md *mediator) guarding(init int, dir, top string) gatefs.Options {
 		},
 		Refused: func(r grants.Request) {
 			if md.looked.Add(1) <= maxLooked {
-				r.PID = outside(init, r.PID)
+				r.PID = host.Outside(init, r.PID)
 			} else {
 				r.PID = 0
 			}
@@ -71,20 +71,6 @@ func (md *mediator) guarding(init int, dir, top string) gatefs.Options {
 
 // maxLooked bounds how often a session's processes are looked through for one that the guard refused something.
 const maxLooked = 256
-
-// outside finds the process that is called pid inside: this file system was made there, so that is how the kernel calls
-// its callers. 0: it is gone, or a thread.
-func outside(init int, pid uint32) uint32 {
-	list := []int{init}
-	level := len(host.PIDs(uint32(init))) - 1 // who has a namespace of its own is called something else there
-	for i := 0; i < len(list) && i < maxLooked; i++ {
-		if pids := host.PIDs(uint32(list[i])); level >= 0 && len(pids) > level && pids[level] == int(pid) {
-			return uint32(list[i])
-		}
-		list = append(list, host.Children(list[i])...)
-	}
-	return 0
-}
 
 // refused records that the guard of a project kept a secret or a guarded name.
 func (md *mediator) refused(p string, r grants.Request) {
