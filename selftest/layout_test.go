@@ -97,6 +97,10 @@ var mayImport = map[string][]string{
 		"broker/internal/policy/peer", "broker/internal/policy", "broker/plan"},
 	"broker/internal/learn": {"broker/internal/policy/pathname",
 		"broker/internal/policy/peer", "broker/internal/policy", "broker/internal/program"},
+	// what a session with --learn sees
+	"broker/internal/learner": {"broker/internal/arbiter", "broker/internal/decide", "broker/internal/host",
+		"broker/internal/learn", "broker/internal/planner", "broker/internal/policy", "broker/internal/quoting",
+		"broker/internal/request"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host",
 		"broker/internal/guard", "broker/plan"},
@@ -272,7 +276,8 @@ var mayImport = map[string][]string{
 		"broker/internal/gate/late", "broker/internal/gate/names", "broker/internal/gate/notify",
 		"broker/internal/files", "broker/internal/gate/served", "broker/internal/gate/writes", "broker/internal/guard",
 		"broker/internal/handover", "broker/internal/host", "broker/internal/input",
-		"broker/internal/launch", "broker/internal/learn", "broker/internal/netns", "broker/internal/placeholders",
+		"broker/internal/launch", "broker/internal/learn", "broker/internal/learner", "broker/internal/netns",
+		"broker/internal/placeholders",
 		"broker/internal/planner",
 		"broker/internal/policy", "broker/internal/program", "broker/internal/prompt", "broker/internal/quoting",
 		"broker/internal/repositories",

@@ -28,6 +28,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/notify"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/learner"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
@@ -63,7 +64,7 @@ type approvals struct {
 
 	report  report
 	rest    confine.Rest
-	learner *learner // nil without --learn
+	learner *learner.Learner // nil without --learn
 
 	terminal *terminalPrompt // nil: there is none, or it is not asked
 }
@@ -155,11 +156,11 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 	if a.b.Context == nil {
 		a.arb.Observe(func(arbiter.Event) { a.rest.Later() })
 	}
-	if a.learner, err = a.b.newLearner(a.r, a.cfg); err != nil {
+	if a.learner, err = learner.New(a.r.Learn, a.cfg); err != nil {
 		return err
 	}
 	if a.learner != nil {
-		a.arb.Observe(a.learner.note)
+		a.arb.Observe(a.learner.Note)
 	}
 	if a.server, err = a.svc.open(control.Handlers{Pending: a.arb.Queue().Pending, Answer: a.arb.Queue().Answer,
 		Undo: a.arb.Queue().UndoAnswer, Revoke: a.revoke, Reveal: a.reveal}); err != nil {
@@ -307,6 +308,27 @@ func (a *approvals) end(status int, reached []string) {
 	}
 	if err != nil {
 		a.b.Warn(fmt.Sprintf("sealing the audit log: %v", err))
+	}
+}
+
+// writeLearned writes the policy of a run with --learn.
+func (a *approvals) writeLearned() error {
+	if a == nil {
+		return nil
+	}
+	said, err := a.learner.Finish(a.r.argv, a.cfg.Vars)
+	for _, line := range said {
+		if !a.r.Quiet {
+			a.b.Warn(line)
+		}
+	}
+	return err
+}
+
+// discardLearned is writeLearned where nothing was run.
+func (a *approvals) discardLearned() {
+	if a != nil {
+		a.learner.Drop()
 	}
 }
 

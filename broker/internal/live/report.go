@@ -17,6 +17,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/notify"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/learn"
+	"sbx.example/sbx/broker/internal/learner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/program"
@@ -135,7 +136,7 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, ad
 	if x.Host == "" {
 		pattern = policy.Vars{Home: p.home}.Short(pathname.Escape(what))
 	}
-	dir, whole := comesBack(what, p.home, x.PID)
+	dir, whole := learner.ComesBack(what, p.home, x.PID)
 	switch {
 	case x.Host == "" && !whole && learn.Wide(dir, p.home):
 		return "", "its name is another each time: sbx why " + quoting.Shell(dir)

@@ -1,4 +1,6 @@
-package live
+// Package learner collects what a session with --learn sees, and writes the policy that package learn makes of it. It
+// must not decide anything: the session does. Package live hands it what was settled.
+package learner
 
 import (
 	"errors"
@@ -23,8 +25,8 @@ import (
 // maxLearned bounds the accesses that are remembered; a policy of so many is no policy.
 const maxLearned = 20000
 
-// learner collects what a run with --learn saw.
-type learner struct {
+// Learner collects what a run saw; nil is that of one that does not learn.
+type Learner struct {
 	mu   sync.Mutex
 	seen map[learn.Access]bool
 	full bool
@@ -33,9 +35,10 @@ type learner struct {
 	home string
 }
 
-// newLearner opens the file that the policy is to be written to. It must not exist: a policy is not overwritten.
-func (b *Broker) newLearner(r *run, s request.Settings) (*learner, error) {
-	if r.Learn == "" {
+// New opens the file that the policy is to be written to. It must not exist: a policy is not overwritten. Without a
+// name nothing is learned.
+func New(name string, s request.Settings) (*Learner, error) {
+	if name == "" {
 		return nil, nil
 	}
 	if s.Sandbox.Prompt != "allow" || s.Sandbox.Mode != "dynamic" {
@@ -47,20 +50,20 @@ func (b *Broker) newLearner(r *run, s request.Settings) (*learner, error) {
 		}
 		return nil, &planner.Refusal{What: "--learn cannot be combined with another --mode or --prompt"}
 	}
-	f, err := os.OpenFile(r.Learn, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn) + " exists already",
+		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(name) + " exists already",
 			Hint: "name a new file; sbx policy diff compares two"}
 	}
 	if err != nil {
-		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(r.Learn), Err: err,
+		return nil, &planner.Refusal{What: "--learn " + quoting.Quote(name), Err: err,
 			Hint: "name a new file in a directory that you may write"}
 	}
-	return &learner{seen: map[learn.Access]bool{}, file: f, name: r.Learn, home: s.Vars.Home}, nil
+	return &Learner{seen: map[learn.Access]bool{}, file: f, name: name, home: s.Vars.Home}, nil
 }
 
-// note takes in one settled access.
-func (l *learner) note(ev arbiter.Event) {
+// Note takes in one settled access.
+func (l *Learner) Note(ev arbiter.Event) {
 	q, v := ev.Ask, ev.Verdict
 	refused := v.Decision != decide.Allow
 	if v.Silent || v.Secret || q.Op == decide.Decoy ||
@@ -88,7 +91,7 @@ func (l *learner) note(ev arbiter.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, x := range list {
-		if dir, whole := comesBack(x.Path, l.home, q.PID); x.Path != "" && !whole {
+		if dir, whole := ComesBack(x.Path, l.home, q.PID); x.Path != "" && !whole {
 			x.Base = dir
 		}
 		if len(l.seen) < maxLearned {
@@ -99,16 +102,16 @@ func (l *learner) note(ev arbiter.Event) {
 	}
 }
 
-// comesBack is learn.ComesBack for a process that is there now.
-func comesBack(p, home string, pid int) (dir string, whole bool) {
+// ComesBack is learn.ComesBack for a process that is there now.
+func ComesBack(p, home string, pid int) (dir string, whole bool) {
 	_, inside, _ := host.Lineage(uint32(pid))
 	return learn.ComesBack(p, home, pid, inside)
 }
 
-// finish writes the policy and says what to do with it.
-func (l *learner) finish(b *Broker, r *run, vars policy.Vars) error {
+// Finish writes the policy of what words ran, and returns what to do with it.
+func (l *Learner) Finish(words []string, vars policy.Vars) (said []string, err error) {
 	if l == nil {
-		return nil
+		return nil, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,43 +119,26 @@ func (l *learner) finish(b *Broker, r *run, vars policy.Vars) error {
 	for a := range l.seen {
 		list = append(list, a)
 	}
-	command := make([]string, len(r.argv))
-	for i, w := range r.argv {
+	command := make([]string, len(words))
+	for i, w := range words {
 		command[i] = quoting.Shell(w)
 	}
 	text, rules := learn.Policy(list, learn.Options{Vars: vars, Command: command, Now: time.Now(),
 		There: host.Exists})
-	_, err := l.file.WriteString(text)
+	_, err = l.file.WriteString(text)
 	if err = errors.Join(err, l.file.Sync(), l.file.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", quoting.Quote(l.name), err)
+		return nil, fmt.Errorf("writing %s: %w", quoting.Quote(l.name), err)
 	}
-	if !r.Quiet {
-		b.Warn(fmt.Sprintf("learned %s: read %s, then sbx policy import policy %s", quoting.Count(len(rules), "rule"),
-			quoting.Quote(l.name), quoting.Shell(l.name)))
-		if l.full {
-			b.Warn("the program accessed more than could be remembered; the policy is not complete")
-		}
+	said = []string{fmt.Sprintf("learned %s: read %s, then sbx policy import policy %s",
+		quoting.Count(len(rules), "rule"), quoting.Quote(l.name), quoting.Shell(l.name))}
+	if l.full {
+		said = append(said, "the program accessed more than could be remembered; the policy is not complete")
 	}
-	return nil
+	return said, nil
 }
 
-// writeLearned writes the policy of a run with --learn.
-func (a *approvals) writeLearned() error {
-	if a == nil {
-		return nil
-	}
-	return a.learner.finish(a.b, a.r, a.cfg.Vars)
-}
-
-// discardLearned is writeLearned where nothing was run.
-func (a *approvals) discardLearned() {
-	if a != nil {
-		a.learner.drop()
-	}
-}
-
-// drop takes the empty file away when nothing was run.
-func (l *learner) drop() {
+// Drop takes the empty file away when nothing was run.
+func (l *Learner) Drop() {
 	if l != nil {
 		l.file.Close()
 		os.Remove(l.name)
