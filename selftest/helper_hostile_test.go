@@ -83,6 +83,7 @@ func attempts(canary, home string) []attempt {
 		unknown("a file's contents", plan.Data),
 		unknown("a file in a directory", plan.Copy),
 		unknown("an overlay without a place", plan.TmpOverlay),
+		unknown("a server of questions", plan.AskServer),
 		unknown("another mode", plan.Chmod),
 		op("tmpfs without a size", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Inodes: 5}),
 		op("tmpfs without inodes", plan.Mount{Kind: plan.Tmpfs, Target: "/x", Size: 5}),

@@ -148,6 +148,9 @@ var mayImport = map[string][]string{
 		"broker/internal/gate/locks", "broker/internal/gate/names", "broker/internal/gate/served",
 		"broker/internal/guard", "broker/internal/host",
 		"broker/internal/inotify", "broker/internal/secrets"},
+	// what bubblewrap's words hide
+	"broker/internal/gate/askfs": {"broker/internal/gate/fuse", "broker/internal/gate/grants",
+		"broker/internal/gate/names", "broker/internal/guard"},
 	"broker/internal/gate/notify": {"broker/internal/gate/names", "broker/internal/program", "seccompbpf"},
 	"broker/internal/gate/late": {"broker/internal/guard", "broker/internal/host", "broker/internal/inotify",
 		"broker/internal/secrets"},
@@ -271,7 +274,7 @@ var mayImport = map[string][]string{
 		"broker/internal/child", "broker/internal/confine", "broker/internal/control", "broker/internal/credential",
 		"broker/internal/decide", "broker/internal/network", "broker/internal/policy/peer",
 		"broker/internal/doors", "broker/internal/egress", "broker/internal/gate",
-		"broker/internal/gate/fuse", "broker/internal/gate/points",
+		"broker/internal/gate/fuse", "broker/internal/gate/points", "broker/internal/gate/askfs",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/gate/late", "broker/internal/gate/names", "broker/internal/gate/notify",
 		"broker/internal/files", "broker/internal/gate/served", "broker/internal/gate/writes", "broker/internal/guard",
@@ -284,8 +287,9 @@ var mayImport = map[string][]string{
 		"broker/internal/request", "broker/internal/rules", "broker/internal/secrets", "broker/internal/session",
 		"broker/internal/steps", "broker/internal/tools", "audit", "broker/plan", "shared/tape", "shared/wire",
 	},
-	// sbx in bubblewrap's words: no policy, no questions; session: where records are
-	"broker/internal/bwrap": {"audit", "broker/internal/child", "broker/internal/gate/gatefs",
+	// sbx in bubblewrap's words: no policy; session: where records are; arbiter, askfs: what live is told of who asks
+	"broker/internal/bwrap": {"audit", "broker/internal/arbiter", "broker/internal/child",
+		"broker/internal/gate/askfs", "broker/internal/gate/gatefs",
 		"broker/internal/gate/served", "broker/internal/session",
 		"broker/internal/steps", "broker/plan", "seccompbpf", "shared/stage"},
 	// the command line

@@ -64,10 +64,10 @@ func (p *Plan) checkSetup() error {
 	if p.Bubblewrap != nil {
 		s.Mounts = slices.Clone(s.Mounts)
 		for i := range s.Mounts {
-			switch m := &s.Mounts[i]; m.Kind {
-			case DevBind:
+			switch m := &s.Mounts[i]; {
+			case m.Kind == DevBind:
 				m.Kind, m.Access, m.Device = Bind, ReadOnly, false // see validateBubblewrap
-			case HostRoot, ProcAll, Data, TmpOverlay, Copy, PointDir, PointFile, Chmod:
+			case bubblewraps(m.Kind):
 				m.Kind = Dir
 			}
 		}
@@ -75,12 +75,20 @@ func (p *Plan) checkSetup() error {
 	return s.Check()
 }
 
+// bubblewraps says whether an operation is one of a plan in bubblewrap's words alone.
+func bubblewraps(k Kind) bool {
+	switch k {
+	case DevBind, HostRoot, ProcAll, Data, TmpOverlay, Copy, PointDir, PointFile, Chmod, AskServer, AskDir, AskFile:
+		return true
+	}
+	return false
+}
+
 func (p *Plan) validateBubblewrap() error {
 	b := p.Bubblewrap
 	if b == nil {
 		for i := range p.Mounts {
-			switch p.Mounts[i].Kind {
-			case DevBind, HostRoot, ProcAll, Data, TmpOverlay, Copy, PointDir, PointFile, Chmod:
+			if bubblewraps(p.Mounts[i].Kind) {
 				return fmt.Errorf("mount %d: %s is bubblewrap's alone", i, p.Mounts[i].Kind)
 			}
 		}
@@ -96,8 +104,18 @@ func (p *Plan) validateBubblewrap() error {
 	case (b.Sync >= 0 || len(b.Locks) > 0) && !b.Reaper && !p.Process.AsPID1:
 		return fmt.Errorf("nobody to hold a descriptor or a lock")
 	}
+	served := false
 	for i := range p.Mounts {
 		switch m := &p.Mounts[i]; m.Kind {
+		case AskServer:
+			if served {
+				return fmt.Errorf("mount %d: a second server", i)
+			}
+			served = true
+		case AskDir, AskFile:
+			if !served || len(m.Lower) != 1 || !setup.IsPath(m.Lower...) || m.Access == "" {
+				return fmt.Errorf("mount %d: hides %q, access %q, server %t", i, m.Lower, m.Access, served)
+			}
 		case DevBind:
 			if !setup.IsPath(m.Source) || m.Access == "" {
 				return fmt.Errorf("mount %d: source %q, access %q", i, m.Source, m.Access)

@@ -50,6 +50,10 @@ const (
 	PointDir  Kind = "point-dir"
 	PointFile Kind = "point-file"
 	Chmod     Kind = "chmod" // give what Target is the Mode
+	// What a tmpfs or a file of data hides, and a person may show. The server stands where nobody walks, before the rest.
+	AskServer Kind = "ask-server" // a FUSE file system with one name for each of the others, in their order
+	AskDir    Kind = "ask-dir"    // cover the tmpfs at Target with an overlay of it on what the server shows of Lower
+	AskFile   Kind = "ask-file"   // Data for who has no yes to the file Lower, served
 )
 
 // The kinds of standard descriptor.

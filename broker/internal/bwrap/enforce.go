@@ -32,26 +32,34 @@ func ofKernel(p string) bool {
 	return slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(top string) bool { return inside(p, top) != "" })
 }
 
-// enforce asks what stays hidden of what the operations show.
-func (d *drawing) enforce(ops []operation) (err error) {
-	if d.under == nil {
-		return nil
-	}
-	var read, write []string
+// shown are the host's paths that operations show to be read, and to be written.
+func shown(ops []operation) (read, write []string) {
 	for i := range ops {
-		o := &ops[i]
-		switch {
-		case o.do == overlayRW:
-			return fail("bwrap.enforce: what --overlay writes to %s cannot be guarded: use --tmp-overlay", o.source)
+		switch o := &ops[i]; {
 		case o.source == "" || ofKernel(o.source):
 		case o.do == bindRO:
 			read = append(read, o.source)
-		case o.do == bindRW, o.do == bindDev:
+		case o.do == bindRW, o.do == bindDev, o.do == overlayRW:
 			write = append(write, o.source)
 		}
-		read = append(read, o.layers...)
+		read = append(read, ops[i].layers...)
 	}
-	d.hidden, err = d.under.Hidden(read, write)
+	return read, write
+}
+
+// enforce asks what stays hidden of what the operations show.
+func (d *drawing) enforce(ops []operation) (err error) {
+	switch {
+	case d.under != nil:
+		for i := range ops {
+			if ops[i].do == overlayRW {
+				return fail("bwrap.enforce: what --overlay writes to %s cannot be guarded: use --tmp-overlay", ops[i].source)
+			}
+		}
+		d.hidden, err = d.under.Hidden(shown(ops))
+	case d.asks != nil:
+		d.hidden = d.asks.Covered()
+	}
 	return err
 }
 

@@ -158,7 +158,11 @@ func (d *drawing) make(at string, e entry, mode uint32) {
 // finish returns the mounts, with a served directory wherever one shows a name that the host does not have.
 func (d *drawing) finish() (mounts []plan.Mount, served []plan.GateDir, err error) {
 	fuses, shown := 0, map[string][]name{}
-	for _, s := range d.steps {
+	for i, s := range d.steps {
+		if i == 1 && d.askServed() {
+			fuses++
+			mounts = append(mounts, plan.Mount{Kind: plan.AskServer, Target: "/asked", Access: plan.ReadOnly})
+		}
 		if s.layer == nil || s.layer.served == nil {
 			mounts = append(mounts, s.Mount)
 			continue

@@ -66,7 +66,10 @@ func complete(p *plan.Plan, r *request, h host, umask uint32) error {
 	program(p, r, h.cwd, umask)
 	if h.under != nil {
 		h.under.Planned(p)
-		// Who may unmount could take away what covers a secret: such rights are over a user namespace below.
+	}
+	if h.under != nil || d.askServed() && !p.Bubblewrap.ForeignMaps {
+		// Who may unmount could take away what covers a secret: such rights are over a user namespace below. A root that has
+		// all ids would lose them there; the socket over which questions are answered knows him all the same.
 		p.Bubblewrap.Inner = p.Bubblewrap.Inner || p.Bubblewrap.Keep != 0
 	}
 	return nil

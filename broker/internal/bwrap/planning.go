@@ -22,6 +22,7 @@ type host struct {
 	load     func(fd int) ([]byte, error)
 	readable func(dir string) ([]string, error) // sockets and pipes in a directory
 	under    Under                              // nil: the words alone decide
+	asks     Asks                               // nil: nobody is asked
 }
 
 // drawing is a plan of mounts that grows.
@@ -46,6 +47,7 @@ func draw(r *request, h host) (*drawing, error) {
 			return nil, err
 		}
 	}
+	d.whetherAsked(r.ops)
 	if err := d.enforce(r.ops); err != nil {
 		return nil, err
 	}
@@ -105,8 +107,9 @@ func (d *drawing) operation(o *operation) error {
 	case tmpfs:
 		p, err := d.directory(o, 0o755)
 		if err == nil {
-			d.mount(plan.Mount{Kind: plan.Tmpfs, Target: p, Mode: uint32(o.perms), Size: int64(o.size)},
-				&layer{target: p, own: true})
+			l := &layer{target: p, own: true, hides: d.hides(p, directory)}
+			d.mount(plan.Mount{Kind: plan.Tmpfs, Target: p, Mode: uint32(o.perms), Size: int64(o.size)}, l)
+			d.askDir(l, uint32(o.perms))
 		}
 		return err
 	case mqueue:
@@ -327,7 +330,11 @@ func (d *drawing) file(o *operation) error {
 	}
 	var err error
 	if m.Target, err = d.aFile(o); err == nil {
-		d.mount(m, &layer{target: m.Target, sources: []string{"/dev/null"}, ro: o.do == fileRO})
+		l := &layer{target: m.Target, sources: []string{"/dev/null"}, ro: o.do == fileRO}
+		if l.ro {
+			d.askFile(l, &m)
+		}
+		d.mount(m, l)
 	}
 	return err
 }

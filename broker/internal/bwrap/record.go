@@ -33,22 +33,49 @@ func newRecord(logs string, now time.Time, must bool) record {
 
 // add writes events of this run.
 func (r record) add(events ...audit.Event) error {
+	_, err := r.join(func(w *audit.Writer) (_ audit.Event, err error) {
+		for i := 0; i < len(events) && err == nil; i++ {
+			_, err = w.Note(r.of(events[i]))
+		}
+		return audit.Event{}, err
+	})
+	return err
+}
+
+func (r record) join(write func(*audit.Writer) (audit.Event, error)) (audit.Event, error) {
 	if r.dir == "" {
-		return nil
+		return audit.Event{}, nil
 	}
 	w, err := audit.Join(r.dir, r.sid, audit.Options{Start: audit.Event{UID: os.Getuid(), Op: Name}})
 	if err != nil {
-		return err
+		return audit.Event{}, err
 	}
 	defer w.Leave()
-	for _, e := range events {
-		e.ID, e.UID = r.id, os.Getuid()
-		if _, err := w.Note(e); err != nil {
-			return err
-		}
-	}
-	return nil
+	return write(w)
 }
+
+// of makes an event one of this run's.
+func (r record) of(e audit.Event) audit.Event {
+	e.ID, e.UID = r.id, os.Getuid()
+	return e
+}
+
+// Append writes what was decided: it is on the disk before it takes effect. With the others record is an
+// arbiter.Recorder.
+func (r record) Append(e audit.Event) (audit.Event, error) {
+	return r.join(func(w *audit.Writer) (audit.Event, error) { return w.Append(r.of(e)) })
+}
+
+// Note writes what needs not be there at once.
+func (r record) Note(e audit.Event) (audit.Event, error) {
+	return r.join(func(w *audit.Writer) (audit.Event, error) { return w.Note(r.of(e)) })
+}
+
+// Soon is Note: the log is somebody else's meanwhile.
+func (r record) Soon(e audit.Event) (audit.Event, error) { return r.Note(e) }
+
+// Later is Note as well.
+func (r record) Later(e audit.Event) (audit.Event, error) { return r.Note(e) }
 
 // began writes what is run, and by what words. Values of variables are left out: callers hand over tokens in them.
 func (r record) began(p *plan.Plan, cwd string, words []string) error {

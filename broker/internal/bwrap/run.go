@@ -29,8 +29,8 @@ func Is(arg0 string) bool { return path.Base(arg0) == Name }
 
 // Beside is what sbx does beside what the words say.
 type Beside struct {
-	Logs  string                // folder of the audit logs, "" for none
-	Under func() (Under, error) // see there; it may return nil
+	Logs  string                      // folder of the audit logs, "" for none
+	Under func() (Under, Asks, error) // see there; each may be nil
 	// Left is told where the caller may have left what it makes for its sandbox, as soon as that cannot hold anything up.
 	// It may be nil.
 	Left func(dirs []string)
@@ -220,7 +220,7 @@ func run(r *request, args []string, beside Beside) (int, error) {
 	defer early.End()
 	h, err := here(r)
 	if err == nil {
-		h.under, err = beside.Under()
+		h.under, h.asks, err = beside.Under()
 	}
 	if err != nil {
 		return 1, err
@@ -233,26 +233,26 @@ func run(r *request, args []string, beside Beside) (int, error) {
 	if err := p.Validate(); err != nil {
 		return 1, err
 	}
-	m := &monitor{r: r, plan: p, under: h.under, record: newRecord(beside.Logs, time.Now(), h.under != nil)}
-	if m.under != nil { // without a record nothing is run
+	m := &monitor{r: r, plan: p, under: h.under, asks: h.asks}
+	must := m.under != nil || m.asks != nil // without a record nothing is run
+	m.record = newRecord(beside.Logs, time.Now(), must)
+	if must {
 		if err := m.record.began(p, h.cwd, args); err != nil {
 			return 1, err
 		}
 	}
-	c, err := child.Start(p, stage.Stdio{0, 1, 2}, child.Hooks{Cloned: m.cloned, Fuse: serve(p, h.under), Early: early})
+	c, err := child.Start(p, stage.Stdio{0, 1, 2}, child.Hooks{Cloned: m.cloned, Fuse: m.serve, Early: early})
 	if err != nil {
 		return 1, words(err, p)
 	}
 	debug.SetGCPercent(100)
 	letGo(r, moved)
-	if m.under == nil { // the program runs meanwhile; who wants bubblewrap alone hears of no record
+	if !must { // the program runs meanwhile; who wants bubblewrap alone hears of no record
 		_ = m.record.began(p, h.cwd, args)
 	}
 	beside.left(r.written())
 	status, err := m.wait(c)
-	if m.under == nil {
-		_ = m.record.ended(nil, status)
-	} else if lost := m.record.ended(m.under.Blocked(), status); err == nil {
+	if lost := m.record.ended(m.blocked(), status); must && err == nil {
 		err = lost
 	}
 	return status, err
@@ -324,6 +324,7 @@ type monitor struct {
 	r      *request
 	plan   *plan.Plan
 	under  Under
+	asks   Asks
 	record record
 }
 

@@ -12,25 +12,29 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// serve answers for a directory of the host's that shows more names than it has. All else in it is the host's.
-func serve(p *plan.Plan, under Under) func(*child.Child, *plan.Mount, int) error {
-	return func(c *child.Child, m *plan.Mount, fd int) (err error) {
-		var o gatefs.Options
-		t := treeOf(p, m)
-		if under != nil {
-			if o, err = under.Guard(c.PID, m, &t.Dirs[0]); err != nil {
-				return err
-			}
-		}
-		o.Root, o.Owner = m.Target, gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}
-		o.Covered, o.Alone = covered(p, m), true
-		s, err := gatefs.New(fd, t, o)
-		if err != nil {
+// serve answers for a directory of the host's that shows more names than it has. All else in it is the host's. It also
+// has answered for what the words hide.
+func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
+	p := m.plan
+	if at.Kind == plan.AskServer {
+		read, write := shown(m.r.ops)
+		return m.asks.Asking(c, p, read, write, m.record, Name+"-"+m.record.id, places(p), fd)
+	}
+	var o gatefs.Options
+	t := treeOf(p, at)
+	if m.under != nil {
+		if o, err = m.under.Guard(c.PID, at, &t.Dirs[0]); err != nil {
 			return err
 		}
-		go s.Serve()
-		return nil
 	}
+	o.Root, o.Owner = at.Target, gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}
+	o.Covered, o.Alone = covered(p, at), true
+	s, err := gatefs.New(fd, t, o)
+	if err != nil {
+		return err
+	}
+	go s.Serve()
+	return nil
 }
 
 // inside is p's path in the directory at top, "" if it is not there.

@@ -134,6 +134,7 @@ type layer struct {
 	own     bool     // names can be made in it: it is the sandbox's alone
 	kernel  bool     // a file system of the kernel's, in which nothing can be made
 	ro      bool
+	hides   string            // what of the host's it hides, and may be asked for; "" is nothing
 	made    map[string]entry  // what was made in it, by its whole path
 	served  map[string][]name // names that are shown in a directory of the host's and are not there
 	covered []name            // what was mounted on in it, by its whole path

@@ -149,7 +149,7 @@ func (c *builder) hostRoot(m *plan.Mount, rel string) error {
 // the host's root or from the working directory leads there.
 func (c *builder) scratch() {
 	if !slices.ContainsFunc(c.p.Mounts, func(m plan.Mount) bool {
-		return m.Kind == plan.Data || m.Kind == plan.TmpOverlay
+		return m.Kind == plan.Data || m.Kind == plan.TmpOverlay || m.Kind == plan.AskServer
 	}) {
 		return
 	}
@@ -170,6 +170,7 @@ func (c *builder) scratch() {
 // leaveScratch takes it away again.
 func (c *builder) leaveScratch() {
 	if c.scratched {
+		c.askReady()
 		c.T.At("leaving the place for files", "")
 		c.T.Call(unix.SYS_UMOUNT2, c.T.Str("/"), unix.MNT_DETACH)
 	}

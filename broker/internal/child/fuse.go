@@ -48,12 +48,17 @@ func (c *builder) makeFuse(m *plan.Mount) {
 
 // fuse attaches the next FUSE mount.
 func (c *builder) fuse(m *plan.Mount, rel string) {
+	c.takeFuse()
+	c.Attach(tape.RegB, rel)
+	c.Place(rel, true)
+}
+
+// takeFuse leaves the next FUSE mount in RegB.
+func (c *builder) takeFuse() {
 	t := c.T
 	t.Call(unix.SYS_DUP, uintptr(stage.FdFuse+c.fuses)).To(tape.RegB)
 	t.Call(unix.SYS_CLOSE, uintptr(stage.FdFuse+c.fuses))
 	c.fuses++
-	c.Attach(tape.RegB, rel)
-	c.Place(rel, true)
 }
 
 // greet has the kernel ask for the attributes of each FUSE file system: until then it gives the root to uid 0, and

@@ -310,9 +310,6 @@ func (c *Child) build(hooks Hooks) (built func() error, err error) {
 	return sync.OnceValue(func() error { return <-done }), nil
 }
 
-// nextFuse returns the index of the first FUSE mount from i on, or the number of mounts.
-func nextFuse(p *plan.Plan, i int) int { return nextOf(p, plan.Fuse, i) }
-
 // nextOf is nextFuse for another kind.
 func nextOf(p *plan.Plan, k plan.Kind, i int) int {
 	for i < len(p.Mounts) && p.Mounts[i].Kind != k {

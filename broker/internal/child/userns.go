@@ -26,6 +26,7 @@ type builder struct {
 	scratched bool        // see scratch
 	roots     int         // see hostRoot
 	layers    int         // upper layers made in the scratch place so far
+	asked     int         // see askServer: names of its server used so far
 	rights    uintptr     // control message that carries the plan's descriptors
 	cmsg      []byte
 }
@@ -73,7 +74,7 @@ func (c *builder) User(std stage.Stdio) error {
 
 func (c *builder) Served() error {
 	for i := range c.p.Mounts {
-		if m := &c.p.Mounts[i]; m.Kind == plan.Fuse && i > 0 {
+		if m := &c.p.Mounts[i]; served(m.Kind) && i > 0 {
 			if c.fuses == plan.MaxFuse {
 				return fmt.Errorf("more than %d FUSE file systems", plan.MaxFuse)
 			}
@@ -107,6 +108,12 @@ func (c *builder) Mount(m *plan.Mount, rel string) error {
 		c.T.Call(unix.SYS_MKDIRAT, tape.AtCwd, c.T.Str(rel), 0o755)
 	case plan.PointFile:
 		c.T.Call(unix.SYS_MKNODAT, tape.AtCwd, c.T.Str(rel), unix.S_IFREG|0o644, 0)
+	case plan.AskServer:
+		c.askServer()
+	case plan.AskDir:
+		c.askDir(m, rel)
+	case plan.AskFile:
+		c.askFile(m, rel)
 	case plan.Chmod:
 		c.T.Call(unix.SYS_FCHMODAT, tape.AtCwd, c.T.Str(rel), uintptr(m.Mode))
 	default:

@@ -13,12 +13,18 @@ import (
 
 // beside is what sbx does in bubblewrap's place beside what the words say.
 func beside(env []string) bwrap.Beside {
-	b := bwrap.Beside{Under: func() (bwrap.Under, error) {
+	b := bwrap.Beside{Under: func() (under bwrap.Under, asks bwrap.Asks, err error) {
 		w, err := live.NewWords(env)
 		if w == nil || err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return w, nil
+		if w.Enforces() {
+			under = w
+		}
+		if w.Asks() {
+			asks = w
+		}
+		return under, asks, nil
 	}}
 	if logs, _, err := session.Logs(host.Lookup(env, "XDG_STATE_HOME"), host.Lookup(env, "HOME")); err == nil {
 		b.Logs = logs

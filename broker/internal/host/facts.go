@@ -39,10 +39,7 @@ func Who(env []string) Facts {
 // Read gathers the facts. The environment is the caller's.
 func Read(env []string) Facts {
 	f := Who(env)
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		f.Kernel = unix.ByteSliceToString(u.Release[:])
-	}
+	f.Kernel = Kernel()
 	if h := canonicalDir(passwdHome(f.UID)); h != f.Home && h != "/" {
 		f.Account = h
 	}
@@ -52,6 +49,15 @@ func Read(env []string) Facts {
 	f.Fuse = hasFuse()
 	f.Reported = listenerTaken()
 	return f
+}
+
+// Kernel is the release of the running one, "" if it does not say.
+func Kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
 }
 
 // Since says whether the running kernel is at least major.minor.

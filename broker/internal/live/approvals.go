@@ -139,13 +139,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 	}
 	a.log = log.w
 	facts := a.in.Facts
-	a.arb = arbiter.New(arbiter.Options{Record: a.log, Store: a.rules.Store, Unstore: a.rules.Unstore,
-		Undone: a.undone, Fresh: a.rules.Fresh, Contact: a.contacts, Labelled: a.labelled,
-		Process: program.Process, Alone: a.unattended, Grace: a.grace(),
-		Prompt: prompt.Options{SID: log.s.ID, Home: facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout,
-			MaxOpen:     a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in),
-			HookFailed: a.hookFailed(), Notify: a.notify, Answer: a.b.Answer}})
+	a.arb = arbiter.New(a.arbitrated(a.log, log.s.ID))
 	a.gated.Arbiter, a.gated.Log = a.arb, a.log
 	a.svc.meter.Gate = a.requests
 	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
@@ -172,6 +166,17 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 		a.b.Note("sbx: true questions here begin with [" + a.terminal.word + "]\n")
 	}
 	return nil
+}
+
+// arbitrated are the options of the session's arbiter.
+func (a *approvals) arbitrated(record arbiter.Recorder, sid string) arbiter.Options {
+	return arbiter.Options{Record: record, Store: a.rules.Store, Unstore: a.rules.Unstore,
+		Undone: a.undone, Fresh: a.rules.Fresh, Contact: a.contacts, Labelled: a.labelled,
+		Process: program.Process, Alone: a.unattended, Grace: a.grace(),
+		Prompt: prompt.Options{SID: sid, Home: a.in.Facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout,
+			MaxOpen:     a.cfg.Sandbox.Questions,
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in),
+			HookFailed: a.hookFailed(), Notify: a.notify, Answer: a.b.Answer}}
 }
 
 // serve gives the session's service; a.start opens it.

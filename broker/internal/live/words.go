@@ -8,6 +8,7 @@ import (
 
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/confine"
+	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/gate/gatefs"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/host"
@@ -28,13 +29,16 @@ type Words struct {
 	guarded  []string      // the project, and the trees that are written
 	mu       sync.Mutex    // for lost
 	lost     []audit.Event // what this host could not give
+	hidden   []string      // see Hidden
+	asking   *approvals    // nil: nobody is asked
+	engine   *gate.Asked
 }
 
-// NewWords reads the user's and the organisation's settings; nil where they do not say that (bwrap.enforce).
+// NewWords reads the user's and the organisation's settings; nil where they say neither bwrap.enforce nor bwrap.ask.
 func NewWords(env []string) (*Words, error) {
 	who := host.Who(env)
 	src := request.Sources(env, who, "")
-	if asked, err := src.AskFor("bwrap.enforce"); err != nil || !asked {
+	if asked, err := src.AskFor("bwrap.enforce", "bwrap.ask"); err != nil || !asked {
 		return nil, err
 	}
 	layers, err := policy.Load(src)
@@ -43,7 +47,7 @@ func NewWords(env []string) (*Words, error) {
 	}
 	layers.Vars.Project = cmp.Or((&request.Request{}).ProjectRoot(who), "/") // no file of which is read
 	e, err := policy.Merge(layers, nil)
-	if err != nil || !e.Bwrap.Enforce {
+	if err != nil || !e.Bwrap.Enforce && !e.Bwrap.Ask {
 		return nil, err
 	}
 	return &Words{env: env, settings: request.Settings{Effective: e, Layers: layers}}, nil
@@ -72,6 +76,7 @@ func (w *Words) Hidden(read, write []string) ([]string, error) {
 	for _, l := range losses {
 		w.warn(l.String())
 	}
+	w.hidden = hidden
 	return hidden, err
 }
 

@@ -101,6 +101,7 @@ type Audit struct {
 // Bwrap is section [bwrap]: sbx in bubblewrap's place.
 type Bwrap struct {
 	Enforce bool // its own secrets and guard hold under the words
+	Ask     bool // what the words hide is asked about
 }
 
 // Agents is section [agents].

@@ -163,6 +163,7 @@ func keyTable() []key {
 
 		{name: "bwrap.enforce", typ: tBool, limit: toTrue, host: true,
 			ptr: func(c *Config) any { return &c.Bwrap.Enforce }},
+		{name: "bwrap.ask", typ: tBool, limit: toFalse, host: true, ptr: func(c *Config) any { return &c.Bwrap.Ask }},
 
 		{name: "audit.forward", typ: tEnum, host: true, words: []string{"none", "syslog", "journald"},
 			ptr: func(c *Config) any { return &c.Audit.Forward }},

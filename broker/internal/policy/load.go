@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
@@ -132,10 +133,10 @@ func Load(s Sources) (Layers, error) {
 	return l, nil
 }
 
-// AskFor says whether the organisation's or the user's file switches a key on, be they files that can be relied upon or
-// not: it is for keys that take away. Where nobody does, nothing more has to be read, and in a user namespace in which
-// files seem to be nobody's those who ask for nothing are not refused.
-func (s Sources) AskFor(key string) (bool, error) {
+// AskFor says whether the organisation's or the user's file switches one of some keys on, be they files that can be
+// relied upon or not: it is for keys that take away. Where nobody does, nothing more has to be read, and in a user
+// namespace in which files seem to be nobody's those who ask for nothing are not refused.
+func (s Sources) AskFor(keys ...string) (bool, error) {
 	s.Vars.Project = "/" // of which nothing is read
 	for _, f := range [...]struct {
 		dir   string
@@ -157,7 +158,7 @@ func (s Sources) AskFor(key string) (bool, error) {
 			return false, err
 		}
 		for _, x := range l.Settings {
-			if x.Key == key && x.Value == true {
+			if slices.Contains(keys, x.Key) && x.Value == true {
 				return true, nil
 			}
 		}

@@ -367,3 +367,13 @@ func (in *SetAttrIn) Times() [2]unix.Timespec {
 	return [2]unix.Timespec{one(FATTR_ATIME, FATTR_ATIME_NOW, in.Atime, in.Atimensec),
 		one(FATTR_MTIME, FATTR_MTIME_NOW, in.Mtime, in.Mtimensec)}
 }
+
+// Of describes a file of the host's, but for its owner.
+func (a *Attr) Of(st *unix.Stat_t) {
+	a.Ino, a.Size, a.Blocks = st.Ino, uint64(st.Size), uint64(st.Blocks)
+	a.Atime, a.Atimensec = uint64(st.Atim.Sec), uint32(st.Atim.Nsec)
+	a.Mtime, a.Mtimensec = uint64(st.Mtim.Sec), uint32(st.Mtim.Nsec)
+	a.Ctime, a.Ctimensec = uint64(st.Ctim.Sec), uint32(st.Ctim.Nsec)
+	a.Mode, a.Nlink = st.Mode, uint32(st.Nlink)
+	a.Rdev, a.Blksize = uint32(st.Rdev), uint32(st.Blksize)
+}

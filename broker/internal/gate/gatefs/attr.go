@@ -20,12 +20,8 @@ const unmapped = 65534
 // the host, as the server's user with all of his groups. Links of others stay others': by their owner the kernel
 // decides whether to follow them (fs.protected_symlinks).
 func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
-	out.Ino, out.Size, out.Blocks = st.Ino, uint64(st.Size), uint64(st.Blocks)
-	out.Atime, out.Atimensec = uint64(st.Atim.Sec), uint32(st.Atim.Nsec)
-	out.Mtime, out.Mtimensec = uint64(st.Mtim.Sec), uint32(st.Mtim.Nsec)
-	out.Ctime, out.Ctimensec = uint64(st.Ctim.Sec), uint32(st.Ctim.Nsec)
-	out.Mode, out.Nlink = names.VisibleMode(st.Mode), uint32(st.Nlink)
-	out.Rdev, out.Blksize = uint32(st.Rdev), uint32(st.Blksize)
+	out.Of(st)
+	out.Mode = names.VisibleMode(st.Mode)
 	out.Uid, out.Gid = s.opts.Owner.UID, s.opts.Owner.GID
 	// The kernel lets nobody write to what nobody inside owns.
 	if st.Uid != s.uid && (st.Mode&unix.S_IFMT == unix.S_IFLNK || s.opts.Alone && st.Mode&0o022 == 0) {

@@ -86,6 +86,9 @@ func Sentence(key string) string {
 	case "bwrap.enforce":
 		return "Whether sbx in bubblewrap's place hides secrets and guards what is written below, whatever the words show. " +
 			"Yours or the organisation's alone."
+	case "bwrap.ask":
+		return "Whether sbx in bubblewrap's place asks about what the words hide with --tmpfs and --ro-bind-data. Yours or " +
+			"the organisation's alone."
 	case "fs.tmp_size":
 		return "The size of each temporary file system."
 	case "network.allow":
