@@ -247,6 +247,9 @@ func (c *builder) innerUserNS() {
 		t.At(StepUserNS, "")
 		t.Call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER)
 		t.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+		// Else root, whose namespace above is the host's, could not write his own gid_map (user_namespaces(7)).
+		t.Call(unix.SYS_OPENAT, fdProc, t.Str("self/setgroups"), unix.O_WRONLY|unix.O_CLOEXEC, 0).To(tape.RegA)
+		steps.WriteText(t, "deny")
 		for _, m := range [...]struct {
 			file string
 			id   uint32
