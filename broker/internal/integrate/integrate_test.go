@@ -1,6 +1,7 @@
 package integrate
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,7 +203,10 @@ func TestMCPFile(t *testing.T) {
 		t.Errorf("taken back: %s", b)
 	}
 	for bad, want := range map[string]string{"{": "not valid JSON", "[]": "not a JSON object", "{}": "names no server",
-		`{"mcpServers":{"a":{"command":7}}}`: "neither a text nor"} {
+		`{"mcpServers":{"a":{"command":7}}}`:                                       "neither a text nor",
+		`{"mcpServers":{"a":{"command":"x","args":7}}}`:                            "no list of texts",
+		`{"mcpServers":{"a":{"command":"` + h.Sbx + `","args":["exec","s","x"]}}}`: "but not sbx mcp",
+		`{"mcp":{"a":{"command":["` + h.Sbx + `","attach","s"]}}}`:                 "but not sbx mcp"} {
 		put(t, path, bad, 0o600)
 		if _, err := r.Plan(MCPFile(h, path)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", bad, err, want)
@@ -226,6 +230,32 @@ func TestGooseExtensions(t *testing.T) {
 		"extensions:\n  a:\n    type: stdio\n    cmd: x\n    args: [y]\n"} {
 		if got, err := gooseExtensions(bad, "/x/sbx"); err == nil {
 			t.Errorf("%q became %q", bad, got)
+		}
+	}
+}
+
+// Agents tell Command from command, as JSON does and Go's structs do not: what they do not read says nothing about
+// what they run.
+func TestMCPServersCannotPassForWrapped(t *testing.T) {
+	h, r := place(t)
+	path := h.Home + "/mcp.json"
+	for _, text := range []string{`{"mcpServers": {"a": {"command": "evil", "args": ["x"]}}}`, // the control
+		`{"mcpServers": {"a": {"command": "evil", "args": ["x"], "Command": "` + h.Sbx + `"}}}`,
+		`{"mcpServers": {"a": {"command": "evil", "args": ["x"], "ARGS": ["y"]}}}`,
+		`{"mcpServers": {"a": {"command": "other", "command": "evil", "args": ["x"], "command ": "` + h.Sbx + `"}}}`} {
+		put(t, path, text, 0o600)
+		list, err := r.Plan(MCPFile(h, path))
+		must(t, err)
+		var doc struct {
+			Servers map[string]map[string]json.RawMessage `json:"mcpServers"`
+		}
+		must(t, json.Unmarshal(list[0].New, &doc))
+		var command string
+		var args []string
+		must(t, json.Unmarshal(doc.Servers["a"]["command"], &command))
+		must(t, json.Unmarshal(doc.Servers["a"]["args"], &args))
+		if command != h.Sbx || strings.Join(args, " ") != "mcp --name a -- evil x" {
+			t.Errorf("%s: an agent runs %s %q", text, command, args)
 		}
 	}
 }
