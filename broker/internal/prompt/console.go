@@ -214,6 +214,12 @@ const (
 	saveState    = "\x1b7\x0f\x1b(B\x1b[m\x1b[4l\x1b[?7h"
 	absolute     = "\x1b[?6l" // also moves the cursor home: only where rows are addressed by number
 	restoreState = "\x1b[m\x1b8"
+	// Within margins rows would scroll away, or be a letter wide. Nothing is seen of an update that does not end
+	// (2026), nor of what goes to a printer. Setting margins moves the cursor.
+	seen = "\x1b[?2026l\x1b[4i\x1b7\x1b[?69l\x1b[r\x1b8"
+	// ownColors makes the colours of text, which may be one and the same, those of the terminal again. They stay: only a
+	// program knows what it wants. The last is for Linux.
+	ownColors = "\x1b]110\x1b\\\x1b]111\x1b\\\x1b]105\x1b\\\x1b]R\x1b\\"
 )
 
 // Draw implements Screen. On the alternate screen the question covers the last rows; elsewhere it stands
@@ -231,6 +237,11 @@ func (c *Console) Draw(lines ...string) {
 	if c.scan.state != ground { // a string too long to be kept back
 		b.WriteString(abandon)
 		c.scan.state = ground
+	}
+	b.WriteString(seen)
+	if c.scan.recolored {
+		b.WriteString(ownColors)
+		c.scan.recolored = false
 	}
 	if !c.scan.alt {
 		for range lines {
@@ -266,6 +277,9 @@ func (c *Console) erase(b *bytes.Buffer) {
 		b.WriteString("\r\x1b[2K")
 	}
 	b.WriteString(restoreState)
+	if margins := c.scan.margins(); margins != "" {
+		b.WriteString("\x1b7" + margins + "\x1b8")
+	}
 	c.drawn = 0
 }
 

@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -275,6 +276,90 @@ func TestGuestCannotDrawOverTheQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.until("the guest to end", func(string) bool { _, err := os.Stat(ended); return err == nil })
+}
+
+// Where rows scroll that is too narrow for a question, the whole question is seen, and rows scroll there afterwards.
+func TestMarginsHideNoQuestion(t *testing.T) {
+	for name, set := range map[string]string{"none": `\033[9;1H`, "set": `\033[8;9r\033[9;1H`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, "sh", "-c", `printf '\033[2J\033[1;1Hfirst`+set+`Press o'; read x; printf 'a\nb\nc'; exec cat`)
+			p.tmux("resize-window", "-x", "38")
+			p.until("the guest", func(s string) bool { return strings.Contains(s, "Press o") })
+			if err := os.WriteFile(filepath.Join(p.dir, "ask"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := p.until("the end of the question", func(s string) bool { return strings.Contains(s, "[?]") })
+			if !strings.Contains(s, "[kobalu] cat wants to read /a/b/c") || !strings.HasPrefix(s, "first") {
+				t.Errorf("the question is not whole:\n%s", s)
+			}
+			if rows := strings.Count(s[strings.Index(s, "["):strings.Index(s, "[?]")], "\n"); rows < 2 {
+				t.Errorf("the question has only %d rows more, so that it fits anyway:\n%s", rows, s)
+			}
+			if a := p.answer("n"); !strings.HasPrefix(a, "false") {
+				t.Errorf("answer %q", a)
+			}
+			p.until("the question to go", func(s string) bool { return !strings.Contains(s, "kobalu") })
+			p.keys("Enter")
+			s = p.until("the guest's rows", func(s string) bool { return strings.Contains(s, "\nc") })
+			if rows := strings.Split(s, "\n"); name == "set" && (rows[8] != "c" || rows[7] != "b") {
+				t.Errorf("the guest's margins are gone:\n%s", s)
+			}
+		})
+	}
+}
+
+// What a terminal has and tmux has not is told by the bytes: what makes a question unseen is taken back before it.
+func TestNothingUnseenStaysForAQuestion(t *testing.T) {
+	for name, c := range map[string]struct{ guest, before, after string }{
+		"colours":         {"\x1b]10;#000\x07\x1b]11;#000\x07", "\x1b]110\x1b\\\x1b]111\x1b\\", ""},
+		"colours by C1":   {"\u009d11;#fff\x1b\\", "\x1b]111\x1b\\", ""},
+		"Linux's palette": {"\x1b]P0ffffff\x07", "\x1b]R", ""},
+		"columns":         {"\x1b[?69h\x1b[4;5s", "\x1b[?69l", "\x1b7\x1b[?69h\x1b[4;5s\x1b8"},
+		"both":            {"\x1b[?69h\x1b[4;5s\x1b[2;3r", "\x1b[?69l\x1b[r\x1b8", "\x1b7\x1b[2;3r\x1b[?69h\x1b[4;5s\x1b8"},
+		"an update":       {"\x1b[?2026h", "\x1b[?2026l", ""},
+		"a printer":       {"\x1b[5i", "\x1b[4i", ""},
+	} {
+		before, after := questionBytes(t, c.guest)
+		if !strings.Contains(before, c.before) || !strings.HasSuffix(after, c.after) {
+			t.Errorf("%s: %q and %q are written, which lack %q or %q", name, before, after, c.before, c.after)
+		}
+	}
+	// What changes nothing of this is left alone, so that a person's own colours and a program's margins stay.
+	for _, guest := range []string{"plain", "\x1b]0;10;11;\x07", "\x1bP11;\x1b\\", "\x1b[2;3r\x1bc", "\x1b[2;3r\x1b[!p",
+		"\x1b[1;1;2;2;1$r", "\x1b[?69h\x1b[4;5s\x1b[?69l", "\x1b[s"} {
+		before, after := questionBytes(t, guest)
+		if strings.Contains(before, "\x1b]") || !strings.HasSuffix(after, restoreState) {
+			t.Errorf("%q: %q is written before and %q after", guest, before, after)
+		}
+	}
+}
+
+// questionBytes is what a console writes before a question that comes after the guest's output, and to take it away.
+func questionBytes(t *testing.T, guest string) (before, after string) {
+	t.Helper()
+	out, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	c := &Console{Keys: out, Out: out}
+	if err := c.pass([]byte(guest)); err != nil {
+		t.Fatal(err)
+	}
+	c.Hold()
+	c.Draw("QUESTION")
+	drawn, err := out.Seek(0, io.SeekCurrent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Clear()
+	b, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ = strings.Cut(string(b[len(guest):drawn]), "QUESTION")
+	return before, string(b[drawn:])
 }
 
 // TestInterruptIsHeardWhenItReturns: the kernel makes a signal of the key in a thread of its own. The program blocks

@@ -1,15 +1,25 @@
 package prompt
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // scanner follows a guest's output as a terminal reads it (the state machine of ECMA-48 terminals, as
-// far as sequences have ends). It knows two things: whether the guest has switched to the alternate
-// screen, and where the last complete sequence ends, so that nothing is drawn into the middle of one.
+// far as sequences have ends). It knows whether the guest has switched to the alternate screen, where the
+// last complete sequence ends, so that nothing is drawn into the middle of one, and what else of the
+// guest's changes how a question looks and DECSC does not keep.
 type scanner struct {
-	state scanState
-	args  [32]byte // of the control sequence that is being read
-	nargs int
-	alt   bool
+	state   scanState
+	args    [32]byte // of the control sequence that is being read, or the beginning of a string
+	nargs   int
+	command bool // the string that is being read is an OSC
+	alt     bool
+
+	rows      string // the sequence that set the margins above and below; "": none did
+	sides     bool   // margins left and right are allowed (DECLRMM)
+	columns   string // the sequence that set those
+	recolored bool   // the colours of text may be others than the terminal's own
 }
 
 type scanState uint8
@@ -80,7 +90,9 @@ func (s *scanner) step(c byte) {
 	case text:
 		if c == 0x07 {
 			s.state = ground
+			return
 		}
+		s.inText(c)
 	case textEscape:
 		s.afterEscape(c) // ESC \ is the end, any other escape sequence ends the string too
 	}
@@ -91,15 +103,14 @@ func (s *scanner) afterEscape(c byte) {
 	case c == '[':
 		s.state, s.nargs = control, 0
 	case c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_':
-		s.state = text
+		s.state, s.nargs, s.command = text, 0, c == ']'
 	case c >= 0x20 && c < 0x30:
 		s.state = charset
 	case c < 0x20: // obeyed in the middle of a sequence
 	default:
-		if c == 'c' {
-			s.alt = false
+		if s.state = ground; c == 'c' {
+			*s = scanner{}
 		}
-		s.state = ground
 	}
 }
 
@@ -109,13 +120,35 @@ func (s *scanner) eightBit(r rune) {
 	case 0x9b:
 		s.state, s.nargs = control, 0
 	case 0x90, 0x98, 0x9d, 0x9e, 0x9f:
-		s.state = text
+		s.state, s.nargs, s.command = text, 0, r == 0x9d
 	}
 }
 
-// done looks at a finished control sequence for the alternate screen.
+// inText looks at the beginning of a string for the commands that change colours (4, 5, 10, 11, kitty's 21, Linux's P).
+func (s *scanner) inText(c byte) {
+	if s.nargs > 2 || !s.command {
+		return
+	}
+	s.args[s.nargs] = c
+	s.nargs++
+	switch string(s.args[:s.nargs]) {
+	case "4;", "5;", "10;", "11;", "21;", "P":
+		s.recolored = true
+	}
+}
+
+// done looks at a finished control sequence for the alternate screen and for margins.
 func (s *scanner) done(final byte) {
 	a := s.args[:s.nargs]
+	numbers := len(bytes.Trim(a, "0123456789;")) == 0
+	switch {
+	case final == 'r' && numbers:
+		s.rows = "\x1b[" + string(a) + "r"
+	case final == 's' && numbers && s.sides:
+		s.columns = "\x1b[" + string(a) + "s"
+	case final == 'p' && string(a) == "!": // DECSTR
+		s.rows, s.sides, s.columns = "", false, ""
+	}
 	if len(a) == 0 || a[0] != '?' || final != 'h' && final != 'l' {
 		return
 	}
@@ -128,6 +161,17 @@ func (s *scanner) done(final byte) {
 		if n == 47 || n == 1047 || n == 1049 {
 			s.alt = final == 'h'
 		}
+		if n == 69 {
+			s.sides, s.columns = final == 'h', ""
+		}
 		n = 0
 	}
+}
+
+// margins is what sets the guest's margins again. It moves the cursor.
+func (s *scanner) margins() string {
+	if s.sides {
+		return s.rows + "\x1b[?69h" + s.columns
+	}
+	return s.rows
 }
