@@ -3,7 +3,6 @@ package changes
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"slices"
@@ -407,11 +406,7 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 		return err
 	}
 	dst := os.NewFile(uintptr(fd), temp)
-	n, err := io.Copy(dst, src) // copy_file_range where it can be had
-	if err == nil && n != c.now.Size {
-		err = fmt.Errorf("the layer changed: %w", unix.ESTALE)
-	}
-	if err == nil {
+	if err = copyData(dst, src, c.now.Size); err == nil {
 		copyXattrs(int(dst.Fd()), int(src.Fd()))
 		err = unix.Fchmod(int(dst.Fd()), c.NewMode)
 	}

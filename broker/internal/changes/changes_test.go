@@ -263,6 +263,45 @@ func TestSwappedDirectory(t *testing.T) {
 	}
 }
 
+// TestHolesTakeNoSpace: what apply refuses for lack of space it counts in blocks, so it writes no others. The data
+// between and around the holes is the control.
+func TestHolesTakeNoSpace(t *testing.T) {
+	l := newLab(t)
+	l.begin()
+	const size = 64 << 20
+	want := map[string]int64{"end": size - 4, "middle": size / 2, "start": 0, "none": -1}
+	for name, at := range want {
+		l.write(l.upper, name, "")
+		f, err := os.OpenFile(filepath.Join(l.upper, name), os.O_WRONLY, 0)
+		l.check(err)
+		l.check(f.Truncate(size))
+		if at >= 0 {
+			_, err = f.WriteAt([]byte("data"), at)
+			l.check(err)
+		}
+		l.check(f.Close())
+	}
+	_, err := Apply(l.scan(), Options{Dir: l.ses})
+	l.check(err)
+	for name := range want {
+		p := filepath.Join(l.host, name)
+		old, err := os.ReadFile(filepath.Join(l.upper, name))
+		l.check(err)
+		now, err := os.ReadFile(p)
+		l.check(err)
+		if !bytes.Equal(old, now) {
+			t.Errorf("%s has other contents", name)
+		}
+		var st unix.Stat_t
+		if l.check(unix.Stat(p, &st)); st.Blocks*512 > size/4 {
+			t.Errorf("%s takes %d bytes on the host", name, st.Blocks*512)
+		}
+	}
+	if list := l.scan(); len(list) > 0 {
+		t.Errorf("still different:\n%s", l.text(list))
+	}
+}
+
 func TestHostChangedMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		inside, host func(l *lab)

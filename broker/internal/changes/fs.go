@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,6 +113,36 @@ func sameContent(a, b *os.File) (bool, error) {
 			return err2 != nil, nil
 		}
 	}
+}
+
+// copyData copies what a file of this size holds. Holes stay holes: they are not among the blocks that were counted,
+// and a program makes them as large as it likes.
+func copyData(dst, src *os.File, size int64) error {
+	for end := int64(0); end < size; {
+		data, err := src.Seek(end, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) { // a hole up to the end
+			break
+		}
+		if err == nil {
+			end, err = src.Seek(data, unix.SEEK_HOLE)
+		}
+		if err == nil {
+			_, err = src.Seek(data, io.SeekStart)
+		}
+		if err == nil {
+			_, err = dst.Seek(data, io.SeekStart)
+		}
+		if err == nil {
+			_, err = io.CopyN(dst, src, end-data) // copy_file_range where it can be had
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if st, err := src.Stat(); err != nil || st.Size() != size {
+		return errors.Join(fmt.Errorf("the layer changed: %w", unix.ESTALE), err)
+	}
+	return dst.Truncate(size)
 }
 
 // xattrOf reads an extended attribute of a name, "" where there is none.
