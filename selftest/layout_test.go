@@ -86,7 +86,8 @@ var mayImport = map[string][]string{
 	"broker/internal/program":  {},
 	"broker/internal/handover": {},
 	"broker/internal/idmap":    {"broker/internal/program"},
-	"broker/internal/changes":  {"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
+	"broker/internal/changes": {"shared/atomicfile", // whose names for a moment no sandbox can use
+		"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
 	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
@@ -138,8 +139,9 @@ var mayImport = map[string][]string{
 	"broker/internal/rules": {"broker/internal/decide", "broker/internal/host", "broker/internal/learn",
 		"broker/internal/policy",
 		"broker/internal/quoting", "broker/internal/request"}, // the policy files of a running session
-	"broker/internal/gate/fuse":   {},
-	"broker/internal/gate/names":  {"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
+	"broker/internal/gate/fuse": {},
+	"broker/internal/gate/names": {"shared/atomicfile", // the names that it uses for a moment
+		"broker/internal/guard", "broker/internal/host", "broker/internal/secrets"},
 	"broker/internal/gate/grants": {"broker/internal/gate/fuse", "broker/internal/program"},
 	"broker/internal/gate/locks":  {"broker/internal/gate/fuse"},
 	"broker/internal/gate/points": {"broker/internal/gate/fuse"},

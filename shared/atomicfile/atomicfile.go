@@ -1,6 +1,6 @@
 // Package atomicfile replaces a file in one step: who reads sees the old bytes or the new ones, never a part. It must
 // never decide whether a file may be replaced. integrate, secrets, faststart, command, credential and the
-// program in folder proxy write with it.
+// program in folder proxy write with it; changes and names take Reserved from it.
 package atomicfile
 
 import (
@@ -10,6 +10,10 @@ import (
 	"os"
 	"path/filepath"
 )
+
+// Reserved begins the names of what is between two names for a moment. No program in a sandbox can write to one: it would
+// keep the file open, which is another's under its next name.
+const Reserved = ".sbx-replace-"
 
 // Replace fills a new file beside path and renames it. A crash of the machine may leave the old bytes, or none.
 func Replace(path string, mode fs.FileMode, fill func(io.Writer) error) error {
@@ -30,7 +34,7 @@ func ReplaceDurably(path string, mode fs.FileMode, fill func(io.Writer) error) e
 }
 
 func replace(path string, mode fs.FileMode, fill func(io.Writer) error, settle func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sbx-*") // 0600
+	f, err := os.CreateTemp(filepath.Dir(path), Reserved+"*") // 0600
 	if err != nil {
 		return err
 	}

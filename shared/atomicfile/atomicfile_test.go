@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -49,5 +50,20 @@ func TestReplace(t *testing.T) {
 				t.Fatalf("no such directory: %v", err)
 			}
 		})
+	}
+}
+
+// What is written to is under a name that no program in a sandbox can open.
+func TestNameForAMomentIsReserved(t *testing.T) {
+	dir := t.TempDir()
+	err := Replace(filepath.Join(dir, ".mcp.json"), 0o600, func(io.Writer) error {
+		list, err := os.ReadDir(dir)
+		if len(list) != 1 || !strings.HasPrefix(list[0].Name(), Reserved) {
+			t.Errorf("beside the file there are %v while it is written", list)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // Options of Apply.
@@ -239,7 +240,7 @@ func (a *applier) change(c *Change) error {
 		}
 		return nil
 	}
-	temp := fmt.Sprintf(".sbx-apply-%s-%d", a.opt.SID, a.n)
+	temp := fmt.Sprintf("%sapply-%s-%d", atomicfile.Reserved, a.opt.SID, a.n)
 	a.n++
 	in := intent{Target: plan.Bytes(c.layer.Target), Dir: plan.Bytes(path.Dir(c.rel)), Name: plan.Bytes(name),
 		Temp: plan.Bytes(temp)}

@@ -2,11 +2,13 @@ package changes
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // lab is a host directory and a layer over it, as a session leaves them.
@@ -302,6 +305,48 @@ func TestHolesTakeNoSpace(t *testing.T) {
 	}
 }
 
+// TestNamesForAMomentAreReserved: a program that runs meanwhile in the same project could open a file under its name
+// for a moment, and write to it under its next one, which may be guarded.
+func TestNamesForAMomentAreReserved(t *testing.T) {
+	l := newLab(t)
+	for _, name := range []string{"replaced", "deleted", "olddir/f"} {
+		l.write(l.host, name, "old")
+	}
+	l.begin()
+	l.write(l.upper, "replaced", "other")
+	l.write(l.upper, ".envrc", "new")
+	l.whiteout("deleted")
+	l.whiteout("olddir")
+	events, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	l.check(err)
+	defer unix.Close(events)
+	_, err = unix.InotifyAddWatch(events, l.host, unix.IN_CREATE|unix.IN_MOVE)
+	l.check(err)
+	opt := l.opt()
+	opt.Allow = []Risk{Guarded}
+	_, err = Apply(l.scan(), opt)
+	l.check(err)
+	var buf [16 << 10]byte
+	n, err := unix.Read(events, buf[:])
+	l.check(err)
+	moments := 0
+	for at := 0; at < n; {
+		size := int(binary.NativeEndian.Uint32(buf[at+12:])) // of the name that follows, see inotify(7)
+		mask := binary.NativeEndian.Uint32(buf[at+4:])
+		name := strings.TrimRight(string(buf[at+16:at+16+size]), "\x00")
+		at += 16 + size
+		switch {
+		case strings.HasPrefix(name, atomicfile.Reserved):
+			moments++
+		case mask&unix.IN_CREATE != 0 || !slices.Contains([]string{"replaced", ".envrc", "deleted", "olddir"}, name):
+			t.Errorf("%q was there for a moment, which programs may write to", name)
+		}
+	}
+	if moments < 4 {
+		t.Errorf("%d events of names for a moment", moments)
+	}
+}
+
 func TestHostChangedMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		inside, host func(l *lab)
@@ -369,7 +414,7 @@ func TestRecover(t *testing.T) {
 	l.write(l.host, "f", "old")
 	var st unix.Stat_t
 	l.check(unix.Lstat(l.host+"/f", &st))
-	in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: ".sbx-apply-s-0", Dev: st.Dev, Ino: st.Ino,
+	in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: ".sbx-replace-apply-s-0", Dev: st.Dev, Ino: st.Ino,
 		Size: st.Size, Sec: st.Mtim.Sec, Nsec: st.Mtim.Nsec}
 	killed := func() {
 		j, err := openJournal(l.ses)
@@ -378,9 +423,9 @@ func TestRecover(t *testing.T) {
 		_, _ = j.f.WriteString(`{"target":"/cut`)
 		j.f.Close()
 	}
-	temp := l.host + "/.sbx-apply-s-0"
+	temp := l.host + "/.sbx-replace-apply-s-0"
 	killed()
-	l.write(l.host, ".sbx-apply-s-0", "half a copy")
+	l.write(l.host, ".sbx-replace-apply-s-0", "half a copy")
 	l.check(Recover(l.ses))
 	if _, err := os.Lstat(temp); err == nil || l.read("f") != "old" {
 		t.Error("killed before the exchange: our copy is left, or the host's file is gone")

@@ -14,7 +14,7 @@ import (
 
 // verdict is what the judge says of a name in a guarded directory.
 func (s *Server) verdict(n *node, name string) guard.Verdict {
-	if strings.HasPrefix(name, names.Reserved) {
+	if names.IsReserved(name) {
 		return guard.Verdict{Action: guard.Hide}
 	}
 	v, _ := s.opts.Session.Rule(n.zone, name, guard.Dir{Own: func() bool { return s.isOwn(n) },

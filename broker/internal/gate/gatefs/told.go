@@ -2,7 +2,6 @@ package gatefs
 
 import (
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +14,7 @@ import (
 // the first one who is told of.
 func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
 	var st unix.Stat_t
-	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !strings.HasPrefix(name, names.Reserved) &&
+	if s.opts.Refused != nil && n.fd >= 0 && !s.isAgent(h) && !names.IsReserved(name) &&
 		names.Stat(n.fd, name, &st) == nil {
 		s.opts.Refused(grants.Request{PID: h.Pid, Op: grants.OpLookup.String(), Path: path.Join(s.nodes.where(n), name),
 			Hidden: true})

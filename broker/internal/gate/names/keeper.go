@@ -12,16 +12,24 @@ package names
 import (
 	"crypto/rand"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // Reserved begins the names of what is between two names for a moment. Nobody inside can see or use one.
-const Reserved = ".sbx-replace-"
+const Reserved = atomicfile.Reserved
+
+// IsReserved says whether a path has a reserved name in it, in any spelling that a directory may take for one.
+func IsReserved(p string) bool {
+	p = guard.Fold(p)
+	return strings.HasPrefix(p, Reserved) || strings.Contains(p, "/"+Reserved)
+}
 
 // beneath is how a name is opened: it leads nowhere else.
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS

@@ -41,7 +41,7 @@ func (g *judge) of(n *name) ruling {
 
 func (g *judge) rule(n *name) ruling {
 	dir, base := n.split()
-	if base == "." || strings.HasPrefix(base, names.Reserved) {
+	if base == "." || names.IsReserved(n.path()) {
 		return ruling{Verdict: guard.Verdict{Action: guard.Guard}, place: g.root}
 	}
 	p := g.place(dir)
