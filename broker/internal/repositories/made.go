@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
@@ -21,9 +23,9 @@ import (
 // made says what git would run in a repository that the session made.
 func (l *Left) made(fd int, neutralise bool) []string {
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	var st unix.Stat_t
+	var st, head unix.Stat_t
 	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 ||
-		unix.Fstatat(fd, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		unix.Fstatat(fd, "HEAD", &head, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return nil // gone again
 	}
 	var acts []string
@@ -42,16 +44,18 @@ func (l *Left) made(fd int, neutralise bool) []string {
 	if !neutralise {
 		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
 	}
+	// The session may have left a directory that its owner cannot write.
+	err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|0o700)
 	for _, file := range configsOf() {
 		err = errors.Join(err, neutralised(fd, path.Base(name), file))
 	}
 	if l.leadsElsewhere(fd) {
-		err = errors.Join(err, unix.Renameat2(fd, "commondir", fd, "commondir"+setAside, unix.RENAME_NOREPLACE))
+		err = errors.Join(err, putAside(fd, "commondir"))
 	}
 	if err != nil {
 		return []string{line + ", and that could not be taken away: " + err.Error()}
 	}
-	return []string{line + ", which was taken away: config" + setAside + " has it"}
+	return []string{line + ", which was taken away: config" + setAside + "* has it"}
 }
 
 // configsOf are the configurations in a repository's directory.
@@ -131,6 +135,15 @@ func readIn(dir int, name string) ([]byte, error) {
 // setAside ends the names of what was taken away.
 const setAside = ".before-sbx"
 
+// putAside takes a file's name from it. Where the session has made something of the new name, that is longer.
+func putAside(fd int, file string) error {
+	err := unix.Renameat2(fd, file, fd, file+setAside, unix.RENAME_NOREPLACE)
+	if err == unix.EEXIST {
+		err = unix.Renameat2(fd, file, fd, file+setAside+"-"+rand.Text(), unix.RENAME_NOREPLACE)
+	}
+	return err
+}
+
 // neutralised puts a configuration without what makes git run something in the place of a repository's own, which is
 // kept beside it.
 func neutralised(fd int, base, file string) error {
@@ -142,7 +155,7 @@ func neutralised(fd int, base, file string) error {
 	if err != nil { // it is not understood
 		next, _ = guard.Neutral(path.Join(base, file), nil)
 	}
-	const made = "config.sbx"
+	made := names.Reserved + rand.Text()
 	out, err := unix.Openat(fd, made, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return fmt.Errorf("making %s: %w", made, err)
@@ -153,7 +166,7 @@ func neutralised(fd int, base, file string) error {
 		err = cerr
 	}
 	if err == nil {
-		err = unix.Renameat2(fd, file, fd, file+setAside, unix.RENAME_NOREPLACE)
+		err = putAside(fd, file)
 	}
 	if err == nil || err == unix.ENOENT {
 		err = unix.Renameat(fd, made, fd, file)
