@@ -236,6 +236,19 @@ type dialog struct {
 	page  int    // of the details, from 1; 0: they are not shown
 	typed []byte // the beginning of an answer
 	said  string // what became of the last key
+
+	cols, rows int  // of the screen, as it was drawn for
+	cut        bool // which has no room for all of it
+}
+
+// notWhole is said of a key that allows what may not have been seen. A program can have many terminals change their
+// size.
+const notWhole = "this was not all on the screen: make that larger, look, and press the key again, or n"
+
+// whole says whether all that an answer is about is on the screen.
+func (t *TTY) whole(d *dialog) bool {
+	cols, rows := t.Screen.Size()
+	return !d.cut && cols == d.cols && rows == d.rows
 }
 
 // draw shows a question with what belongs to it now, and leaves out a page of details that is beyond the last.
@@ -248,6 +261,7 @@ func (t *TTY) draw(d *dialog, q *Queue, qu Question) {
 		line = append(style.wrap(style.Wide(qu, d.typed[0]), 2), style.wrap("["+style.Word+"] "+string(d.typed)+": "+
 			Following(d.typed[0], &qu), 2)...)
 	}
+	least := len(line)
 	if d.said != "" {
 		line = append(style.wrap(d.said, 2), line...)
 	}
@@ -260,6 +274,8 @@ func (t *TTY) draw(d *dialog, q *Queue, qu Question) {
 	if d.page == 0 && qu.Many() { // what an answer is about is on the screen, all of it
 		lines = style.rows(&qu, room)
 	}
+	d.cols, d.rows = cols, rows
+	d.cut = len(lines)+least > rows || cols < leastWidth
 	t.Screen.Draw(append(lines, line...)...)
 }
 
@@ -315,7 +331,9 @@ func (t *TTY) read(ctx context.Context, q *Queue, qu Question) (reply, bool) {
 			continue
 		}
 		a, more, ok := Keys(append(d.typed, k), &qu)
-		if ok {
+		if ok && a.Allow && !t.whole(&d) {
+			more, d.said = false, notWhole
+		} else if ok {
 			return reply{a, k == interruptKey}, true
 		}
 		if d.typed = append(d.typed, k); !more {

@@ -23,6 +23,7 @@ type fakeScreen struct {
 	log   []string
 	keys  chan byte
 	eof   chan struct{}
+	small [2]int // another size than the usual one
 }
 
 func newFake() *fakeScreen {
@@ -35,10 +36,24 @@ func (f *fakeScreen) note(s string) {
 	f.log = append(f.log, s)
 }
 
-func (f *fakeScreen) Hold()            { f.note("hold") }
-func (f *fakeScreen) Clear()           { f.note("clear") }
-func (f *fakeScreen) Release()         { f.note("release") }
-func (f *fakeScreen) Size() (int, int) { return 100, 22 }
+func (f *fakeScreen) Hold()    { f.note("hold") }
+func (f *fakeScreen) Clear()   { f.note("clear") }
+func (f *fakeScreen) Release() { f.note("release") }
+func (f *fakeScreen) Size() (int, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.small[0] > 0 {
+		return f.small[0], f.small[1]
+	}
+	return 100, 22
+}
+
+func (f *fakeScreen) resize(cols, rows int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.small = [2]int{cols, rows}
+}
+
 func (f *fakeScreen) Draw(l ...string) {
 	f.note("draw")
 	f.mu.Lock()
@@ -142,6 +157,56 @@ func TestTTYAnswers(t *testing.T) {
 			synctest.Wait()
 			if f.log[len(f.log)-1] != "release" {
 				t.Errorf("%q: %v", keys, f.log)
+			}
+		})
+	}
+}
+
+// What is not on the screen is not allowed: a program can have a terminal become small, before the question or while it
+// is drawn. Where there is room the same key answers, and no is taken anywhere.
+func TestOnlyWhatIsSeenIsAllowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		cols, rows int
+		key        byte
+		allow, no  bool
+	}{
+		"room":         {60, 6, 's', true, false},
+		"few rows":     {30, 2, 's', false, false},
+		"narrow":       {12, 40, 's', false, false},
+		"no, unseen":   {30, 2, 'n', false, true},
+		"no, wherever": {12, 40, 'v', false, true},
+	} {
+		onTTY(t, func(t *testing.T, f *fakeScreen, q *Queue, ch <-chan Answer) {
+			time.Sleep(time.Second) // it is drawn on the usual screen
+			press := func(k byte) (Answer, bool) {
+				f.keys <- k
+				time.Sleep(100 * time.Millisecond)
+				select {
+				case a := <-ch:
+					return a, true
+				default:
+					return Answer{}, false
+				}
+			}
+			f.resize(c.cols, c.rows)
+			a, ok := press(c.key)
+			if c.key == 's' {
+				if ok || !strings.Contains(strings.Join(strings.Fields(f.last()), " "), "was not all on the screen") {
+					t.Errorf("%s: %+v for a question of another size; the screen is:\n%s", name, a, f.last())
+				}
+				if !ok {
+					a, ok = press(c.key)
+				}
+			}
+			if ok != (c.allow || c.no) || a.Allow != c.allow {
+				t.Errorf("%s: %v %+v; the screen is:\n%s", name, ok, a, f.last())
+			}
+			f.resize(100, 22)
+			if !ok {
+				press(c.key)
+				if a, ok := press(c.key); !ok || !a.Allow {
+					t.Errorf("%s: %v %+v once there is room; the screen is:\n%s", name, ok, a, f.last())
+				}
 			}
 		})
 	}
