@@ -42,7 +42,7 @@ const (
 	Guarded Risk = "guarded" // something outside the sandbox acts upon what the file says
 	Secret  Risk = "secrets" // the program was not shown what the host has there
 	Outward Risk = "links"   // a symbolic link that leads out of the directory
-	Odd     Risk = "special" // a pipe, socket or device: never applied
+	Odd     Risk = "special" // a pipe, socket or device, or a name of sbx's own: never applied
 	Broken  Risk = "broken"  // the layer cannot be read in the ordinary way: never applied
 )
 

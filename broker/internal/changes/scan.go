@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/shared/atomicfile"
 )
 
 // scanner compares one layer with the host.
@@ -307,6 +308,8 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 // judge finds out whether a change may be applied without being told.
 func (s *scanner) judge(c *Change, rel string) {
 	switch {
+	case c.Op != Deleted && strings.HasPrefix(path.Base(rel), atomicfile.Reserved): // and it may be the next stage's
+		c.Risk, c.Reason = Odd, "sbx itself uses such names for a moment"
 	case s.l.hides(rel):
 		c.Risk, c.Reason = Secret, "the host's file of this name was hidden"
 	case c.secret():
