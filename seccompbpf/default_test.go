@@ -262,6 +262,7 @@ func TestDefault(t *testing.T) {
 		{"process_vm_readv", Toggles{}, [6]uint64{7}, eperm},
 		{"process_vm_readv", Toggles{Debug: true}, [6]uint64{7}, Allow},
 		{"process_vm_readv", Toggles{Debug: true}, [6]uint64{1<<32 - 1}, eperm},
+		{"process_vm_readv", Toggles{Debug: true}, [6]uint64{1 << 32}, eperm}, // to the kernel it is 0
 		{"process_vm_writev", Toggles{Debug: true, NotifyDenied: true}, [6]uint64{7}, Allow},
 		{"process_vm_writev", Toggles{NotifyDenied: true}, [6]uint64{7}, nd},
 		{"kcmp", Toggles{Debug: true}, [6]uint64{}, eperm},

@@ -146,8 +146,8 @@ func (b *builder) socketOptions() {
 // through all calls without arguments meets the filter.
 func (b *builder) debug() {
 	b.set(Allow, "@debug")
-	b.add(Allow, "strace and debuggers read memory at once", []Cond{{Arg: 0, Op: MaskedEq, Mask: 1 << 31}},
-		"process_vm_readv", "process_vm_writev")
+	b.add(Allow, "strace and debuggers read memory at once", []Cond{{Arg: 0, Op: MaskedEq, Mask: 1 << 31},
+		{Arg: 0, Op: NotIn, List: []uint64{0}}}, "process_vm_readv", "process_vm_writev")
 }
 
 func (b *builder) processes() {
