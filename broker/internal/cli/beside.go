@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"path"
 
 	"sbx.example/sbx/broker/internal/bwrap"
@@ -12,9 +13,9 @@ import (
 )
 
 // beside is what sbx does in bubblewrap's place beside what the words say.
-func beside(env []string) bwrap.Beside {
+func beside(env []string, std [3]*os.File) bwrap.Beside {
 	b := bwrap.Beside{Under: func() (under bwrap.Under, asks bwrap.Asks, err error) {
-		w, err := live.NewWords(env)
+		w, err := live.NewWords(env, std)
 		if w == nil || err != nil {
 			return nil, nil, err
 		}

@@ -104,7 +104,7 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 	}
 	switch args[0] {
 	case bwrap.Name:
-		return bwrap.Main(bwrap.Name, args[1:], env, std, beside(env))
+		return bwrap.Main(bwrap.Name, args[1:], env, std, beside(env, std))
 	case "--help", "-h":
 		args = []string{"help"}
 	case "--version":
@@ -157,7 +157,7 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 		return 0, false
 	case bwrap.Is(args[0]):
 		env := os.Environ()
-		return bwrap.Main(args[0], args[1:], env, std, beside(env)), true
+		return bwrap.Main(args[0], args[1:], env, std, beside(env, std)), true
 	case idmap.IsClient(args[0]):
 		return idmap.Client(args, std[2]), true
 	case placeholders.IsWatcher(args):

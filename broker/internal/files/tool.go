@@ -38,14 +38,27 @@ type tool struct {
 }
 
 // Main is the program inside: the content is its standard input, the answer its standard output. The status is the
-// outcome's.
+// outcome's. When the caller has gone nothing is left behind that is half made.
 func Main(args []string, in, out *os.File) int {
 	debug.SetGCPercent(100)
-	q, err := Parse([]byte(args[1]))
-	t := &tool{q: q, content: in}
+	t := &tool{content: in}
 	defer t.tidy()
-	go t.endWithCaller()
-	a := &Answer{Op: q.Op, Path: q.Path, Root: q.Root}
+	gone, status := make(chan os.Signal, 1), make(chan int, 1)
+	signal.Notify(gone, unix.SIGHUP, unix.SIGTERM, unix.SIGINT)
+	go func() { status <- t.answer(args[1], out) }()
+	select {
+	case n := <-status:
+		return n
+	case <-gone:
+		return 1
+	}
+}
+
+// answer carries out what is asked for, writes what came of it, and returns the status.
+func (t *tool) answer(text string, out io.Writer) int {
+	var err error
+	t.q, err = Parse([]byte(text))
+	a := &Answer{Op: t.q.Op, Path: t.q.Path, Root: t.q.Root}
 	if err != nil {
 		err = fault(codeRequest, "%v", err)
 	} else {
@@ -53,27 +66,18 @@ func Main(args []string, in, out *os.File) int {
 	}
 	status := 0
 	if err != nil {
-		a = &Answer{Op: q.Op, Path: q.Path, Root: q.Root, Error: faultOf(err)}
+		a = &Answer{Op: t.q.Op, Path: t.q.Path, Root: t.q.Root, Error: faultOf(err)}
 		all := outcomes()
 		status = slices.Index(all[:], a.Error.Code)
 	}
-	text, err := json.Marshal(a)
+	b, err := json.Marshal(a)
 	if err == nil {
-		_, err = out.Write(text)
+		_, err = out.Write(b)
 	}
 	if err != nil && status == 0 {
 		status = 1
 	}
 	return status
-}
-
-// endWithCaller leaves nothing behind that is half made when the caller has gone.
-func (t *tool) endWithCaller() {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, unix.SIGHUP, unix.SIGTERM, unix.SIGINT)
-	<-c
-	t.tidy()
-	os.Exit(1)
 }
 
 func (t *tool) tidy() {

@@ -92,8 +92,8 @@ func (w *Words) askBy(write []string, record arbiter.Recorder, sid string) error
 	if err != nil {
 		return err
 	}
-	b := &Broker{Env: w.env, Std: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Warn: w.warn,
-		Note: func(s string) { _, _ = os.Stderr.WriteString(s) }}
+	b := &Broker{Env: w.env, Std: w.std, Warn: w.warn,
+		Note: func(s string) { _, _ = w.std[2].WriteString(s) }}
 	a := &approvals{b: b, r: &run{}, cfg: w.settings, in: in, mode: mode, svc: &service{}}
 	// The standard error is the program's, but a person who reads it there is to know why it waits.
 	a.r.Quiet, in.TTY = !a.isRead(), launch.HasTerminal(b.Std)

@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 // Words hold sbx's own secrets and guard under a sandbox that somebody else's words describe (package bwrap).
 type Words struct {
 	env      []string
+	std      [3]*os.File
 	settings request.Settings
 	in       *planner.Input
 	md       *mediator
@@ -35,7 +37,7 @@ type Words struct {
 }
 
 // NewWords reads the user's and the organisation's settings; nil where they say neither bwrap.enforce nor bwrap.ask.
-func NewWords(env []string) (*Words, error) {
+func NewWords(env []string, std [3]*os.File) (*Words, error) {
 	who := host.Who(env)
 	src := request.Sources(env, who, "")
 	if asked, err := src.AskFor("bwrap.enforce", "bwrap.ask"); err != nil || !asked {
@@ -50,7 +52,7 @@ func NewWords(env []string) (*Words, error) {
 	if err != nil || !e.Bwrap.Enforce && !e.Bwrap.Ask {
 		return nil, err
 	}
-	return &Words{env: env, settings: request.Settings{Effective: e, Layers: layers}}, nil
+	return &Words{env: env, std: std, settings: request.Settings{Effective: e, Layers: layers}}, nil
 }
 
 // warn is for the record: what a caller of bubblewrap reads on its standard error is the program's.
