@@ -118,7 +118,7 @@ var mayImport = map[string][]string{
 
 	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
 	"broker/internal/caches":  {"broker/internal/session"},
-	"broker/internal/files":   {"broker/plan"}, // runs inside
+	"broker/internal/files":   {"broker/internal/host", "broker/plan"}, // runs inside
 	"broker/internal/control": {"broker/internal/files", "broker/internal/session", "broker/internal/decide",
 		"broker/internal/prompt",
 		"broker/plan"},

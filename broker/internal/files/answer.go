@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,9 +51,9 @@ func (q *Request) MaxAnswer() int64 {
 	n := int64(1 << 20)
 	switch q.Op {
 	case Read:
-		n += 6 * orUsual(q.Limit, usualBytes)
+		n += 6 * cmp.Or(q.Limit, usualBytes)
 	case List, Find:
-		n += orUsual(q.Limit, usualEntries) * (6*unix.PathMax + 64)
+		n += cmp.Or(q.Limit, usualEntries) * (6*unix.PathMax + 64)
 	}
 	return min(n, 6*MaxBytes+1<<20)
 }

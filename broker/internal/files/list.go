@@ -2,12 +2,12 @@ package files
 
 import (
 	"cmp"
-	"encoding/binary"
 	"path"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -17,7 +17,7 @@ func (t *tool) list(a *Answer) error {
 		return err
 	}
 	defer unix.Close(fd)
-	limit := int(orUsual(t.q.Limit, usualEntries))
+	limit := int(cmp.Or(t.q.Limit, usualEntries))
 	a.Entries = []Entry{}
 	err = entries(fd, func(e Entry) bool {
 		if a.More = len(a.Entries) == limit; !a.More {
@@ -48,8 +48,8 @@ func (t *tool) find(a *Answer) error {
 	}
 	defer unix.Close(fd)
 	a.Entries = []Entry{}
-	f := finder{a: a, pattern: string(t.q.Pattern), limit: int(orUsual(t.q.Limit, usualEntries))}
-	err = f.search(fd, "", int(orUsual(int64(t.q.Depth), usualDepth)))
+	f := finder{a: a, pattern: string(t.q.Pattern), limit: int(cmp.Or(t.q.Limit, usualEntries))}
+	err = f.search(fd, "", int(cmp.Or(int64(t.q.Depth), usualDepth)))
 	a.sort()
 	return t.named(err)
 }
@@ -96,44 +96,17 @@ func (f *finder) search(dir int, at string, depth int) error {
 
 // entries passes the names of a directory on, until each has enough.
 func entries(fd int, each func(Entry) bool) error {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := unix.Getdents(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return err
-		}
-		for b := buf[:n]; len(b) >= 19; { // linux_dirent64: ino, off, reclen, type, name
-			size := int(binary.NativeEndian.Uint16(b[16:]))
-			if size < 19 || size > len(b) {
-				break
-			}
-			name := unix.ByteSliceToString(b[19:size])
-			typ := b[18]
-			b = b[size:]
-			if name != "." && name != ".." && !each(Entry{plan.Bytes(name), typeOf(fd, name, typ)}) {
-				return nil
-			}
-		}
-	}
+	return host.EachEntry(fd, func(e host.Entry) bool { return each(Entry{plan.Bytes(e.Name), typeOf(e.Type)}) })
 }
 
-// typeOf words the type of an entry. A file system that tells none is asked about the name.
-func typeOf(dir int, name string, typ byte) string {
-	if typ == unix.DT_UNKNOWN {
-		var st unix.Stat_t
-		if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			typ = byte(st.Mode & unix.S_IFMT >> 12)
-		}
-	}
-	switch typ {
-	case unix.DT_REG:
+// typeOf words the type of an entry.
+func typeOf(t host.Type) string {
+	switch t {
+	case host.File:
 		return "file"
-	case unix.DT_DIR:
+	case host.Dir:
 		return "directory"
-	case unix.DT_LNK:
+	case host.Link:
 		return "link"
 	}
 	return "other"

@@ -115,13 +115,6 @@ func beneath(root, p string) (rel string, ok bool) {
 	return strings.CutPrefix(p, root+"/")
 }
 
-func orUsual(n, usual int64) int64 {
-	if n == 0 {
-		return usual
-	}
-	return n
-}
-
 // change is what an edit does.
 type change struct {
 	Old plan.Bytes `json:"old"`

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -172,7 +173,7 @@ func (t *tool) read(a *Answer) error {
 	if err != nil {
 		return err
 	}
-	limit := orUsual(t.q.Limit, usualBytes)
+	limit := cmp.Or(t.q.Limit, usualBytes)
 	b, err := io.ReadAll(io.NewSectionReader(f, t.q.Offset, limit+1))
 	if err != nil {
 		return err

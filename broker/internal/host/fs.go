@@ -68,31 +68,20 @@ func typeOf(mode uint32) Type {
 // Readlink returns the text of the link p.
 func (FS) Readlink(p string) (string, error) { return os.Readlink(p) }
 
-// ReadDir lists p, sorted by name, "." and ".." left out. It reads getdents64(2) itself: planning lists
-// directories of hundreds of names and needs nothing but name and type.
-func (f FS) ReadDir(p string) ([]Entry, error) {
+// ReadDir lists p, sorted by name, "." and ".." left out.
+func (FS) ReadDir(p string) ([]Entry, error) {
 	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "listing", Path: p, Err: err}
 	}
 	defer unix.Close(fd)
 	out := make([]Entry, 0, 32)
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := unix.Getdents(fd, buf)
-		if err != nil {
-			return out, &os.PathError{Op: "listing", Path: p, Err: err}
-		}
-		if n == 0 {
-			break
-		}
-		out = appendEntries(out, buf[:n])
-	}
-	for i := range out {
-		if out[i].Type == unknown {
-			st, _ := f.Lstat(p + "/" + out[i].Name)
-			out[i].Type = st.Type
-		}
+	err = EachEntry(fd, func(e Entry) bool {
+		out = append(out, e)
+		return true
+	})
+	if err != nil {
+		return out, &os.PathError{Op: "listing", Path: p, Err: err}
 	}
 	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
@@ -107,25 +96,46 @@ func Lists(list []Entry, name string) bool {
 // unknown is the type of an entry on a file system that does not say.
 const unknown Type = 255
 
-// appendEntries parses a buffer of struct linux_dirent64: ino, off (8 bytes each), reclen (2), type
-// (1), name.
-func appendEntries(out []Entry, buf []byte) []Entry {
-	b := string(buf) // one piece of memory for all names
-	for len(b) > 19 {
-		n := int(b[16]) | int(b[17])<<8
-		if n < 20 || n > len(b) {
-			break
+// EachEntry passes on what the open directory fd has, "." and ".." left out, until each has enough. It reads
+// getdents64(2) itself: planning lists directories of hundreds of names and needs nothing but name and type.
+func EachEntry(fd int, each func(Entry) bool) error {
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if err == unix.EINTR {
+			continue
 		}
-		name := b[19:n]
-		if i := strings.IndexByte(name, 0); i >= 0 {
-			name = name[:i]
+		if err != nil || n <= 0 {
+			return err
 		}
-		if name != "." && name != ".." {
-			out = append(out, Entry{name, entryType(b[18])})
+		for b := string(buf[:n]); len(b) > 19; { // struct linux_dirent64: ino, off (8 bytes each), reclen (2), type (1), name
+			size := int(b[16]) | int(b[17])<<8
+			if size < 20 || size > len(b) {
+				break
+			}
+			name, _, _ := strings.Cut(b[19:size], "\x00")
+			typ := entryType(b[18])
+			b = b[size:]
+			if name == "." || name == ".." {
+				continue
+			}
+			if typ == unknown {
+				typ = typeAt(fd, name)
+			}
+			if !each(Entry{name, typ}) {
+				return nil
+			}
 		}
-		b = b[n:]
 	}
-	return out
+}
+
+// typeAt looks at a name of a directory; what has gone is of no type.
+func typeAt(dir int, name string) (t Type) {
+	var st unix.Stat_t
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		t = typeOf(st.Mode)
+	}
+	return t
 }
 
 func entryType(t byte) Type {
