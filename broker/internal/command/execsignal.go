@@ -55,8 +55,7 @@ func (s *signals) pass(x syscall.Signal) {
 			_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 			return
 		}
-		signal.Reset(x)
-		_ = unix.Kill(os.Getpid(), x)
+		endBy(x)
 		return
 	}
 	if x == syscall.SIGTSTP {
@@ -66,4 +65,10 @@ func (s *signals) pass(x syscall.Signal) {
 		return
 	}
 	_ = s.c.Signal(s.pid, strings.TrimPrefix(unix.SignalName(x), "SIG"))
+}
+
+// endBy has a signal do to this process what it does where nobody hears it.
+func endBy(x syscall.Signal) {
+	signal.Reset(x)
+	_ = unix.Kill(os.Getpid(), x)
 }

@@ -178,8 +178,7 @@ func endBySignal(asker *attend.Asker) {
 	signal.Notify(c, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
 	x := <-c
 	asker.Close()
-	signal.Reset(x)
-	_ = unix.Kill(os.Getpid(), x.(syscall.Signal))
+	endBy(x.(syscall.Signal))
 }
 
 // showFile shows what came of an operation.
