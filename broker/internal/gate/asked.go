@@ -46,7 +46,7 @@ func Askable() error {
 	if !(host.Facts{Kernel: host.Kernel()}).Since(5, 11) {
 		return errors.New("overlays in user namespaces take Linux 5.11")
 	}
-	if unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) != nil {
+	if !host.HasFuse() {
 		return errors.New("/dev/fuse cannot be opened")
 	}
 	return nil
@@ -104,7 +104,7 @@ func (g *Asked) ask(ctx context.Context, r grants.Request) grants.Answer {
 	}
 	a.Names = r.Dir && a.Path == r.Path && !v.Whole
 	if v.Life == decide.Until {
-		time.AfterFunc(time.Until(v.Until), func() { _ = g.server.Grants.RevokeBelow(a.Path) })
+		lapse(time.Until(v.Until), func() { _ = g.server.Grants.RevokeBelow(a.Path) })
 	}
 	return a
 }

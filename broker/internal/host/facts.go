@@ -46,7 +46,7 @@ func Read(env []string) Facts {
 	f.User = Lookup(env, "USER")
 	f.Landlock = landlockABI()
 	f.Mounts, _ = Mounts()
-	f.Fuse = hasFuse()
+	f.Fuse = HasFuse()
 	f.Reported = listenerTaken()
 	return f
 }
@@ -142,8 +142,8 @@ func itoa(v uint32) string {
 	}
 }
 
-// hasFuse says whether /dev/fuse is the FUSE device (10:229, devices.txt) and can be opened.
-func hasFuse() bool {
+// HasFuse says whether /dev/fuse is the FUSE device (10:229, devices.txt) and can be opened.
+func HasFuse() bool {
 	var st unix.Stat_t
 	return unix.Stat("/dev/fuse", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(10, 229) &&
 		unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil
