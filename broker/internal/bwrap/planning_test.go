@@ -24,13 +24,13 @@ type recording struct {
 	Paths map[string]string `json:"paths"`
 }
 
-// scene is a home, a project and a /tmp of the test's own.
+// scene is a home, a project, a /tmp and a /var/tmp of the test's own.
 type scene struct {
 	t   *testing.T
 	top string
 }
 
-var outside = regexp.MustCompile(`^(/tmp|/etc/ssh)(/|$)`)
+var outside = regexp.MustCompile(`^(/tmp|/var/tmp|/etc/ssh)(/|$)`)
 
 func (s *scene) path(word string) string {
 	word = outside.ReplaceAllString(word, "$$TOP$1$2")
@@ -74,7 +74,7 @@ func readScene(t *testing.T, name string) (*scene, *request) {
 	if err := json.Unmarshal(b, &rec); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"/home/src/app", "/tmp", "/etc/ssh/ssh_config.d"} {
+	for _, dir := range []string{"/home/src/app", "/tmp", "/var/tmp", "/etc/ssh/ssh_config.d"} {
 		s.make(s.top+dir, "directory 755")
 	}
 	for p, what := range rec.Paths {
