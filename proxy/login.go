@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,8 +63,7 @@ func readLogin(f *os.File, s proxied.Secret, out *reports) (*login, error) {
 // begin makes placeholders for the fields of which none is kept.
 func (l *login) begin(kept []token) {
 	for _, name := range l.Fields {
-		t := token{Field: name, Placeholder: "sbx-placeholder-" + l.Name + "-" + strings.ReplaceAll(name, "_", "-") + "-" +
-			strings.ToLower(rand.Text())}
+		t := token{Field: name, Placeholder: newPlaceholder(l.Name, name)}
 		for _, k := range kept {
 			if k.Field == name {
 				t = k
@@ -108,8 +106,8 @@ func (l *login) asked(kind string, body []byte) []byte {
 		}
 		return tokens[i].value, true
 	}
-	switch kind, _, _ = strings.Cut(kind, ";"); strings.ToLower(strings.TrimSpace(kind)) {
-	case "application/x-www-form-urlencoded":
+	switch {
+	case isForm(kind):
 		parts := strings.Split(string(body), "&")
 		for i, part := range parts {
 			k, v, _ := strings.Cut(part, "=")
@@ -120,7 +118,7 @@ func (l *login) asked(kind string, body []byte) []byte {
 			}
 		}
 		return []byte(strings.Join(parts, "&"))
-	case "application/json":
+	case mediaType(kind) == "application/json":
 		object, err := readObject(body)
 		if err != nil {
 			return body
@@ -140,9 +138,13 @@ func (l *login) asked(kind string, body []byte) []byte {
 }
 
 // issued takes the tokens out of an answer of the token endpoint and keeps them. What it returns has placeholders for
-// them, and nothing that was not read as JSON. some says that there were tokens.
-func (l *login) issued(body []byte) (out []byte, some bool, _ error) {
-	object, err := readObject(body)
+// them, and nothing that was not read as what kind says: a form, or JSON. some says that there were tokens.
+func (l *login) issued(kind string, body []byte) (out []byte, some bool, _ error) {
+	read, write := readObject, written
+	if isForm(kind) {
+		read, write = readForm, writtenForm
+	}
+	object, err := read(body)
 	if err != nil {
 		return nil, false, err
 	}
@@ -151,6 +153,10 @@ func (l *login) issued(body []byte) (out []byte, some bool, _ error) {
 	found := map[int]string{}
 	if err := l.find(object, found); err != nil {
 		return nil, false, err
+	}
+	old := l.covering(found)
+	for i, value := range found {
+		l.tokens[i].Placeholder = likeIt(l.tokens[i].Placeholder, value, func(v any) any { return l.swap(v, old) })
 	}
 	cover := l.covering(found)
 	if len(found) > 0 {
@@ -161,7 +167,7 @@ func (l *login) issued(body []byte) (out []byte, some bool, _ error) {
 			return nil, false, fmt.Errorf("what it has issued cannot be sealed: %w", err)
 		}
 	}
-	return written(l.swap(object, cover)), len(found) > 0, nil
+	return write(l.swap(object, cover)), len(found) > 0, nil
 }
 
 // find collects the tokens, at whatever depth they are.
@@ -259,31 +265,6 @@ func (l *login) keep() error {
 		l.out.send(proxied.Report{Issued: &proxied.Issued{Secret: l.Name, Sealed: sealed}})
 	}
 	return err
-}
-
-// readObject reads a JSON object, and nothing behind it. Of a member that is there twice the last one counts.
-func readObject(body []byte) (map[string]any, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var object map[string]any
-	if err := d.Decode(&object); err != nil || object == nil {
-		return nil, errors.New("it is no JSON object")
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it is no JSON object alone")
-	}
-	return object, nil
-}
-
-// written is an object as JSON.
-func written(object any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(object) != nil {
-		return nil // what was read can be written
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // readWhole reads a body that has to be looked at as a whole.

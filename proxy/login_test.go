@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -148,7 +150,15 @@ func TestTokenAnswers(t *testing.T) {
 		"chunks": {map[string]string{"X-Chunked": "1"}, 200, one, 200, "sbx-placeholder-"},
 		"an early end": {map[string]string{"Content-Length": "100"}, 200, one,
 			502, "cannot be read to its end"},
-		"not JSON":       {nil, 200, "access_token=REALTOKEN&scope=x", 502, "it is no JSON object"},
+		"not JSON": {nil, 200, "access_token=REALTOKEN&scope=x", 502, "it is no JSON object"},
+		"a form": {map[string]string{"Content-Type": form}, 200, "access_token=REALTOKEN&scope=x+y&x=1&x=2",
+			200, "&scope=x+y&x=1&x=2"},
+		"a form, twice": {map[string]string{"Content-Type": form + "; charset=utf-8"}, 200,
+			"access_token=REALTOKEN&access_token=REALTOKEN", 502, "its access_token is no text"},
+		"JSON as a form": {map[string]string{"Content-Type": form}, 200, one, 502, "it is no form of plain names"},
+		"half a form":    {map[string]string{"Content-Type": form}, 200, "access_token=REALTOKEN;x=%", 502, "it is no form"},
+		"a form as JSON": {map[string]string{"Content-Type": "application/json"}, 200, "access_token=REALTOKEN",
+			502, "it is no JSON object"},
 		"a page":         {nil, 500, "<html>REALTOKEN", 502, "it is no JSON object"},
 		"a list":         {nil, 200, "[" + one + "]", 502, "it is no JSON object"},
 		"null":           {nil, 200, "null", 502, "it is no JSON object"},
@@ -240,4 +250,79 @@ func TestTokenPaths(t *testing.T) {
 	if status != 501 {
 		t.Errorf("%d %s", status, text)
 	}
+}
+
+// A program that reads a JSON Web Token reads the same in its placeholder, which nobody has signed. It follows the token
+// that was issued last.
+func TestJSONWebTokens(t *testing.T) {
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	n := 0
+	signed := func() string {
+		return part(`{"alg":"RS256","kid":"k"}`) + "." + part(fmt.Sprintf(`{"exp":%d,"account":{"id":"acct-1"},`+
+			`"was":"REAL-refresh"}`, n)) + ".REALSIGNATURE" + strconv.Itoa(n)
+	}
+	l := newLogin(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/oauth/token" {
+			n++
+			_, _ = fmt.Fprintf(w, `{"access_token":%q,"refresh_token":"REAL-refresh"}`, signed())
+		}
+	})
+	for range 2 {
+		var got map[string]string
+		if _, text := l.post(form, "code=x"); strings.Contains(text, "REAL") || json.Unmarshal([]byte(text), &got) != nil {
+			t.Fatal(text)
+		}
+		parts := strings.Split(got["access_token"], ".")
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "sbx-placeholder-me-access-token-") {
+			t.Fatal(got)
+		}
+		claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+		want := fmt.Sprintf(`{"account":{"id":"acct-1"},"exp":%d,"was":%q}`, n, got["refresh_token"])
+		if _, bad := base64.RawURLEncoding.DecodeString(parts[2]); err != nil || bad != nil || string(claims) != want {
+			t.Errorf("%s (%v, %v), want %s", claims, err, bad, want)
+		}
+		l.do(l.client(false), "GET", "https://one.test/x", map[string]string{"Authorization": "Bearer " +
+			got["access_token"]}, nil)
+		list := l.servers["one.test"].requests()
+		if v := list[len(list)-1].Header.Get("Authorization"); v != "Bearer "+signed() {
+			t.Errorf("%s, want %s", v, signed())
+		}
+	}
+	// control: what only looks like one is a token that says nothing
+	for _, value := range []string{"a.b.c", part(`{"alg":1}`) + ".x.y", part(`{}`) + "." + part(`{}`) + ".y", "opaque"} {
+		if p := likeIt("x.y.sbx-placeholder-1", value, func(v any) any { return v }); p != "sbx-placeholder-1" {
+			t.Errorf("%s: %s", value, p)
+		}
+	}
+}
+
+// Whatever a form is, no token of it comes in, and what was read is read the same again.
+func FuzzForm(f *testing.F) {
+	for _, s := range []string{"access_token=a-token&x=1", "x=1&x=2", "%61ccess_token=b-token", "a;b=c", `{"access_token":"x"}`,
+		"access_token=a-token&access_token=b-token"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		object, err := readForm([]byte(body))
+		if err != nil {
+			return
+		}
+		l := &login{Secret: proxied.Secret{Name: "me", Fields: []string{"access_token"}}}
+		if l.begin(nil); l.find(object, map[int]string{}) != nil {
+			return
+		}
+		out := writtenForm(l.swap(object, l.cover()))
+		for name, list := range must(url.ParseQuery(string(out))) {
+			if l.field(name) == 0 && list[0] != "" && list[0] != l.tokens[0].Placeholder {
+				t.Errorf("%q became %q", body, out)
+			}
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

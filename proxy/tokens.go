@@ -68,7 +68,7 @@ func (x *exchange) tokens(s *site, r *http.Response) error {
 	}
 	issued := false
 	if len(bytes.TrimSpace(body)) > 0 {
-		if body, issued, err = x.login.issued(body); err != nil {
+		if body, issued, err = x.login.issued(r.Header.Get("Content-Type"), body); err != nil {
 			return tokenError{err.Error()}
 		}
 	}

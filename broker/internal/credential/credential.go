@@ -301,7 +301,7 @@ func places(c policy.Credential, k kind) []at {
 		own = place{query: c.Query}
 	case len(c.AWSSigV4) > 0:
 		own = place{aws: true}
-	case c.Login != "": // RFC 6750, 2.1
+	case c.Login != "" && !(k.login && len(c.Hosts) == 0): // RFC 6750, 2.1
 		own = header("Authorization", "Bearer {}")
 	default:
 		if len(c.Hosts) == 0 || len(k.at) == 0 {

@@ -243,6 +243,31 @@ func TestLogins(t *testing.T) {
 	}
 }
 
+// TestKnownLogins: a sign-in that is known by its name needs nothing in the settings. What is said there counts.
+func TestKnownLogins(t *testing.T) {
+	for _, k := range kinds() {
+		c := policy.Credential{Name: k.name}
+		c.KnowLogin()
+		if (c.Login != "") != k.login {
+			t.Errorf("%s: policy knows the token endpoint %q", k.name, c.Login)
+		}
+		if k.login && !slices.Equal(places(c, k), k.at) {
+			t.Errorf("%s stands in %+v", k.name, places(c, k))
+		}
+	}
+	for _, c := range []policy.Credential{{Name: "x", Kind: "github-login", FromEnv: "X"},
+		{Name: "github-login", Store: policy.Keyring}, {Name: "github-login", Kind: "github"}} {
+		if c.KnowLogin(); c.Login != "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	c := policy.Credential{Name: "x", Kind: "github-login", Hosts: []string{"github.test"}}
+	bearer := []at{{"github.test", header("Authorization", "Bearer {}")}}
+	if c.KnowLogin(); !strings.HasPrefix(c.Login, "https://github.com/") || !slices.Equal(places(c, kindOf(c.Kind)), bearer) {
+		t.Errorf("%+v %+v", c, places(c, kindOf(c.Kind)))
+	}
+}
+
 // TestEndpointsInLongFolders: a socket's name has room for 107 bytes, and the home of somebody may be longer.
 func TestEndpointsInLongFolders(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))

@@ -17,6 +17,7 @@ type kind struct {
 	versioned []string
 	file      *file
 	fixed     [][2]string // variables that are the same in every session
+	login     bool        // it is issued to a program that signs in; package policy knows where
 }
 
 // file is one of a tool's that holds credentials, below /run/sbx, and the variables by which tools find it: each with
@@ -58,10 +59,13 @@ const anyHost = ""
 
 func kinds() []kind {
 	bearer := header("Authorization", "Bearer {}")
+	github := []at{{"api.github.com", bearer}, {"uploads.github.com", bearer},
+		{"github.com", place{basic: true, user: "x-access-token"}}}
 	return []kind{
-		{name: "github", env: []string{"GITHUB_TOKEN", "GH_TOKEN"}, at: []at{
-			{"api.github.com", bearer}, {"uploads.github.com", bearer},
-			{"github.com", place{basic: true, user: "x-access-token"}}}},
+		{name: "github", env: []string{"GITHUB_TOKEN", "GH_TOKEN"}, at: github},
+		{name: "github-login", login: true, at: github},
+		{name: "claude-login", login: true, at: []at{{"api.anthropic.com", bearer}}},
+		{name: "codex-login", login: true, at: []at{{"chatgpt.com", bearer}, {"api.openai.com", bearer}}},
 		{name: "anthropic", env: []string{"ANTHROPIC_API_KEY"}, prefix: "sk-ant-api03-",
 			base: []base{{"ANTHROPIC_BASE_URL", ""}}, versioned: []string{"/v1/messages", "/v1/models"},
 			at: []at{{"api.anthropic.com", header("X-Api-Key", "{}")}}},

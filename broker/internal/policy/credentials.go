@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -97,6 +98,7 @@ func (p *configParser) credentials(v any) error {
 		if err := p.named(full, table, credentialKeys(), into(c.field)); err != nil {
 			return err
 		}
+		c.KnowLogin()
 		if err := c.check(); err != nil {
 			return p.errAt(line, "%s: %v", full, err)
 		}
@@ -146,6 +148,22 @@ func (c *Credential) check() error {
 		return fmt.Errorf("%s is not like \"Authorization: Bearer {}\"", excerpt.Quote(c.Header))
 	}
 	return nil
+}
+
+// KnowLogin settles where a service issues its tokens that is known by its kind or name, if nothing is said of the value.
+// Package credential knows the hosts of these.
+func (c *Credential) KnowLogin() {
+	if c.Login != "" || !c.Sealed() || c.Store != "" {
+		return
+	}
+	switch cmp.Or(c.Kind, c.Name) {
+	case "claude-login":
+		c.Login = "https://platform.claude.com/v1/oauth/token"
+	case "codex-login":
+		c.Login = "https://auth.openai.com/oauth/token"
+	case "github-login":
+		c.Login = "https://github.com/login/oauth/access_token"
+	}
 }
 
 // TokenEndpoint is the server and the path of a login.

@@ -161,6 +161,7 @@ func secretAdd(t Commands, c *credentialCall) int {
 	if err != nil {
 		return t.Fail(err)
 	}
+	c.KnowLogin()
 	if err := t.chooseStore(c); err != nil {
 		return t.Fail(err)
 	}
