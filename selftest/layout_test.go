@@ -118,6 +118,8 @@ var mayImport = map[string][]string{
 
 	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
 	"broker/internal/caches":  {"broker/internal/session"},
+	// a virtual machine around the program; runs inside, and in it
+	"broker/internal/machine": {"broker/plan", "shared/rtnl"},
 	"broker/internal/files":   {"broker/internal/host", "broker/plan"}, // runs inside
 	"broker/internal/control": {"broker/internal/files", "broker/internal/session", "broker/internal/decide",
 		"broker/internal/prompt",
@@ -210,7 +212,8 @@ var mayImport = map[string][]string{
 		"broker/internal/host",
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine",
 		"broker/internal/doors",
-		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/only",
+		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/machine",
+		"broker/internal/only", "broker/internal/program", // which starts nothing here: it looks for QEMU
 		"broker/internal/secrets", "broker/internal/toolconf",
 		"seccompbpf", "broker/plan"},
 	"broker/internal/explain": {"broker/internal/policy/pathname",
@@ -302,7 +305,8 @@ var mayImport = map[string][]string{
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
 		"broker/internal/hint", "broker/internal/host", "broker/internal/idmap", "broker/internal/input",
 		"broker/internal/integrate",
-		"broker/internal/launch", "broker/internal/live", "broker/internal/network", "broker/internal/option",
+		"broker/internal/launch", "broker/internal/live", "broker/internal/machine", "broker/internal/network",
+		"broker/internal/option",
 		"broker/internal/placeholders",
 		"broker/internal/planner", "broker/internal/policycmd", "broker/internal/program", "broker/internal/quoting",
 		"broker/internal/records",
@@ -352,6 +356,9 @@ var mayStart = map[string]string{
 	"broker/internal/child/bubblewrap.go": "the program of the sandbox, inside",
 	"broker/internal/child/finish.go":     "the program of the sandbox, inside",
 	"broker/internal/child/spawn.go":      "programs of the sandbox, inside",
+	"broker/internal/machine/run.go":      "QEMU, by the path of a program.Program, and xz or zstd, inside",
+	"broker/internal/machine/programs.go": "programs of the machine, in it",
+	"broker/internal/machine/starter.go":  "a program of the machine, in it",
 	"broker/internal/netns/netexec.go":    "the network's carrier, by the path of a program.Program: see startsByPath",
 	"selftest/checks/run.go":              "sbx selftest: sbx itself, and the probe as a program.Program has been checked",
 	"seccompbpf/gen/main.go":              "a generator, not part of the product",

@@ -16,6 +16,7 @@ import (
 	"sbx.example/sbx/broker/internal/idmap"
 	"sbx.example/sbx/broker/internal/integrate"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/machine"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/placeholders"
 	"sbx.example/sbx/broker/internal/policycmd"
@@ -165,6 +166,8 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 			return 1, true
 		}
 		return 0, true
+	case machine.Is(args):
+		return machine.Main(args, std), true
 	case files.Is(args):
 		return files.Main(args, std[0], std[1]), true
 	case resources.IsReaper(args):
