@@ -94,6 +94,16 @@ func resourceLimits(s request.Settings, project string) (resources.Limits, error
 	return l, err
 }
 
+// Asked are the limits on memory, in bytes, and processor time, in percent of one, that somebody has asked for, 0 for
+// none, and how much memory the host has.
+func Asked(s request.Settings) (memory uint64, percent int, total uint64, err error) {
+	l, err := resourceLimits(s, "")
+	if len(s.Origins["limits.memory"]) == 0 {
+		l.Memory = 0
+	}
+	return l.Memory, l.CPU, resources.MemTotal("/"), err
+}
+
 // ioRates reads "50M" or "read=50M,write=10M".
 func ioRates(text string) (read, write uint64, err error) {
 	if text == "" || text == "none" {
@@ -262,6 +272,9 @@ func limitLosses(s request.Settings, l resources.Limits, in *planner.Input, why 
 		reason := why(k[1])
 		if len(s.Origins[k[0]]) == 0 || reason == nil || noLimit(k[0], l) || k[0] == "limits.pids" && in.Facts.Since(5, 14) {
 			continue // nobody asked, or it holds: RLIMIT_NPROC counts by user namespace since 5.14
+		}
+		if k[0] == "limits.memory" && in.Machine != nil {
+			continue // the machine has no more
 		}
 		loss := planner.Loss{What: k[0] + " (" + s.Origin(k[0]) + ")", Why: reason.Error() + ", so it is not enforced",
 			Fix: groupHint()}

@@ -84,7 +84,8 @@ func (d *Doors) nix() error {
 		return nil
 	}
 	_, locked := s.Locked["features.nix"]
-	if !asked && (in.InPlace || locked || s.Profile.Name == "strict" || s.Profile.Extends == "strict" || len(r.Only) > 0) {
+	locked = locked || in.InPlace || s.Sandbox.Backend == "vm" // where no socket leads out
+	if !asked && (locked || s.Profile.Name == "strict" || s.Profile.Extends == "strict" || len(r.Only) > 0) {
 		return nil
 	}
 	st, err := in.FS.Lstat(nixSocket)

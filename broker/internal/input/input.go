@@ -33,6 +33,7 @@ type Run struct {
 	Helper bool     // a helper builds the sandbox
 	// InPlace: Landlock and the filter alone hold; Asks: though somebody wanted to be asked
 	InPlace, Asks bool
+	VM            bool // the program runs in a virtual machine
 
 	Env  []string
 	Std  [3]*os.File
@@ -169,14 +170,16 @@ func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) 
 	if err = r.machines(s, in); err != nil {
 		return err
 	}
-	if err = open.Nested(); err != nil {
-		return err
+	if !r.VM { // else its kernel is the program's own
+		if err = open.Nested(); err != nil {
+			return err
+		}
 	}
 	if err = open.Containers(); err != nil {
 		return err
 	}
 	open.Tools()
-	return nil
+	return r.virtual(s, in)
 }
 
 // filters compiles the system-call filters: that of the program, and the one with which the broker carries out what is

@@ -52,7 +52,7 @@ func (v *service) exec(e control.Exec, ev control.ExecEvents) error {
 		return err
 	}
 	x := &execution{v: v, run: run, events: ev, tty: e.TTY, begin: time.Now()}
-	l := launch.Exec{Argv: plan.StringsOf(e.Argv), Env: plan.StringsOf(e.Env), Dir: string(e.Cwd),
+	l := launch.Exec{Argv: v.in.Inside(plan.StringsOf(e.Argv)), Env: plan.StringsOf(e.Env), Dir: string(e.Cwd),
 		NoLinks: e.NoLinks, Files: e.Files, TTY: e.TTY, Rows: uint16(e.Rows), Cols: uint16(e.Cols),
 		Started: x.started, Pty: x.gotPty, Exited: x.exited}
 	if e.File != nil {

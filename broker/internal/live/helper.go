@@ -30,7 +30,7 @@ func (b *Broker) backend(r *run) launch.Backend {
 func (x *attempt) choose() error {
 	b, r := x.b, x.r
 	switch r.backend = x.cfg.Sandbox.Backend; r.backend {
-	case backendNative:
+	case backendNative, backendVM:
 		r.dropHelper()
 	case backendLandlock:
 		r.dropHelper()
@@ -60,6 +60,7 @@ const (
 	backendNative   = "native"
 	backendHelper   = "helper"
 	backendLandlock = "landlock"
+	backendVM       = "vm"
 )
 
 // dropHelper ends one that was chosen before the settings were known.
@@ -75,7 +76,7 @@ func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
 		return nil
 	}
-	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil || r.inPlace {
+	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil || r.inPlace || r.backend == backendVM {
 		return err
 	}
 	h, err := b.helper(r, err)
@@ -94,7 +95,7 @@ func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
 func (b *Broker) chooseHelper(r *run) {
 	err := launch.Unavailable(b.Fault)
-	named := r.Backend == backendNative || r.Backend == backendLandlock
+	named := r.Backend == backendNative || r.Backend == backendLandlock || r.Backend == backendVM
 	if r.helper != nil || r.inPlace || named || r.NoSuid || err == nil && !r.DryRun {
 		return
 	}

@@ -236,6 +236,7 @@ func process(in *Input, mounts []plan.Mount, hidden bool) (plan.Process, error) 
 		return pr, err
 	}
 	pr.Path = plan.Bytes(exe)
+	in.Machine.wrap(&pr, in.JoinNet)
 	return pr, nil
 }
 

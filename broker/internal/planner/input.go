@@ -149,8 +149,9 @@ type Input struct {
 	OwnNames    bool // without a network: resolv.conf and hosts are the sandbox's own
 	ShareIPC    bool
 	TimeOffset  int64
-	KVM         bool // show /dev/kvm
-	Nested      bool // programs make user namespaces inside
+	KVM         bool     // show /dev/kvm
+	Machine     *Machine // the program runs in a virtual machine; nil: it does not
+	Nested      bool     // programs make user namespaces inside
 	Containers  *Containers
 	NoSymFollow bool
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about

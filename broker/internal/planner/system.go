@@ -32,6 +32,7 @@ func (v *view) addSystem() {
 		dir := path.Dir(in.Tools[0].Path)
 		v.root.at(dir).special = v.ownTree(dir, tools(in))
 	}
+	v.addMachine()
 	v.root.at("/var/run").link = "/run"
 	v.root.at("/var/lock").link = "/run/lock"
 }

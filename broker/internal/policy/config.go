@@ -13,6 +13,7 @@ type Config struct {
 	Features Features
 	Agents   Agents
 	Bwrap    Bwrap
+	VM       VM
 	Audit    Audit
 	Profiles map[string]Profile // the user's own, as written
 	Servers  map[string]Server  // by name
@@ -28,7 +29,7 @@ type Sandbox struct {
 	Profile               string
 	Mode                  string // dynamic | static
 	Gate                  string // auto | gatefs | notify
-	Backend               string // auto | native | helper | landlock
+	Backend               string // auto | native | helper | landlock | vm
 	FallbackOnUnavailable string // block | warn | allow
 	Debug                 bool
 	Timeout               time.Duration // 0: none
@@ -104,6 +105,13 @@ type Bwrap struct {
 	Ask     bool // what the words hide is asked about
 }
 
+// VM is section [vm]: the virtual machine of the backend vm.
+type VM struct {
+	Kernel  string // "" for the host's
+	Accel   string // auto | kvm | emulation
+	Machine string // auto | pc | microvm
+}
+
 // Agents is section [agents].
 type Agents struct {
 	Auto bool // an agent's profile is found by its program's name
@@ -131,6 +139,7 @@ func Defaults() Config {
 		FS:      FS{Caches: CachesKept, ShellFiles: "ask", TmpSize: "1G", MadeRepositories: "list"},
 		Network: Network{Mode: "auto", Loopback: true, TLS: "none", Labelled: "hold"},
 		Audit:   Audit{Forward: "none"},
+		VM:      VM{Accel: "auto", Machine: "auto"},
 		Limits:  Limits{Memory: "75%", Pids: 4096},
 		Env: Env{Pass: []string{"LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "HOME", "USER", "LOGNAME", "SHELL",
 			"PATH", "EDITOR", "PAGER",

@@ -70,7 +70,8 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.Sandbox.Mode }},
 		{name: "sandbox.gate", typ: tEnum, words: []string{"auto", "gatefs", "notify"},
 			ptr: func(c *Config) any { return &c.Sandbox.Gate }},
-		{name: "sandbox.backend", typ: tEnum, host: true, words: []string{"auto", "native", "helper", "landlock"},
+		{name: "sandbox.backend", typ: tEnum, host: true, words: []string{"auto", "native", "helper", "landlock",
+			"vm"},
 			ptr: func(c *Config) any { return &c.Sandbox.Backend }},
 		{name: "sandbox.fallback_on_unavailable", typ: tEnum, limit: toFirst, host: true, words: []string{"block", "warn",
 			"allow"}, ptr: func(c *Config) any { return &c.Sandbox.FallbackOnUnavailable }},
@@ -155,6 +156,12 @@ func keyTable() []key {
 		{name: "features.dbus", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.DBus }},
 		{name: "features.sockets", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Sockets }},
 		{name: "features.stores", typ: tStores, limit: bySubset, ptr: func(c *Config) any { return &c.Features.Stores }},
+
+		{name: "vm.kernel", typ: tPath, host: true, ptr: func(c *Config) any { return &c.VM.Kernel }},
+		{name: "vm.accel", typ: tEnum, host: true, words: []string{"auto", "kvm", "emulation"},
+			ptr: func(c *Config) any { return &c.VM.Accel }},
+		{name: "vm.machine", typ: tEnum, host: true, words: []string{"auto", "pc", "microvm"},
+			ptr: func(c *Config) any { return &c.VM.Machine }},
 
 		{name: "agents.auto", typ: tBool, limit: toFalse, host: true, ptr: func(c *Config) any { return &c.Agents.Auto }},
 		{name: "agents.login", typ: tNames, limit: bySubset, host: true,

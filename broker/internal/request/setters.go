@@ -98,7 +98,7 @@ func (r *Request) addEnvPass(v string) error {
 // setBackend names what carries the plan out. Others know their names, so each says why it is not one here.
 func (r *Request) setBackend(v string) error {
 	switch v {
-	case "auto", "native", "helper", "landlock":
+	case "auto", "native", "helper", "landlock", "vm":
 		r.Backend = v
 		return nil
 	case "passthrough":
@@ -110,7 +110,7 @@ func (r *Request) setBackend(v string) error {
 	case "seatbelt":
 		return fmt.Errorf("seatbelt is the sandbox of macOS, and this is Linux; leave the option out")
 	}
-	return fmt.Errorf("%s is not one of auto, native, helper, landlock, passthrough", quoting.Quote(v))
+	return fmt.Errorf("%s is not one of auto, native, helper, landlock, vm, passthrough", quoting.Quote(v))
 }
 
 func (r *Request) addRule(v string) error {

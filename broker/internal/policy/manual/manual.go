@@ -12,7 +12,8 @@ func Sentence(key string) string {
 	case "sandbox.mode":
 		return "Whether what is not granted is refused (static) or asked about (dynamic)."
 	case "sandbox.backend":
-		return "What holds the program; auto takes the strongest that can be had: native, a set-user-id helper, landlock."
+		return "What holds the program; auto takes the strongest that can be had: native, a set-user-id helper, landlock. " +
+			"A virtual machine (vm) is taken where it is named."
 	case "sandbox.gate":
 		return "How questions arise: by the FUSE skeleton (gatefs), by seccomp notifications (notify), or by whichever " +
 			"works here."
@@ -83,6 +84,13 @@ func Sentence(key string) string {
 		return "Agents that are shown their own login files; you are asked once for each, on a terminal."
 	case "agents.hide_login":
 		return "Agents that are never shown their login files, and about which you are not asked."
+	case "vm.kernel":
+		return "The kernel's image for a virtual machine, a bzImage or vmlinux; its modules are looked for in " +
+			"../lib/modules and /lib/modules. Without it /boot/vmlinuz of the running kernel, or the newest there."
+	case "vm.accel":
+		return "Whether a virtual machine uses /dev/kvm: where you may open it (auto), or else not at all (kvm), or never."
+	case "vm.machine":
+		return "The kind of virtual machine that QEMU makes: microvm with KVM, and pc without (auto), or always one."
 	case "bwrap.enforce":
 		return "Whether sbx in bubblewrap's place hides secrets and guards what is written below, whatever the words show. " +
 			"Yours or the organisation's alone."
