@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -10,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/input"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -33,12 +35,19 @@ func (t *term) backends(user, helper finding) []backend {
 		{Name: "landlock", Holds: "files, writes of guarded names, signals and tracing, and no network",
 			Lacks: "absence (what is not granted is refused and can be looked at), hidden processes, questions, layers, " +
 				"/tmp and a host name of its own, any socket but pairs, sandboxes inside"},
+		{Name: "vm", Holds: "what native does, and the program has a kernel of its own", Lacks: "credentials, sockets and ports " +
+			"of the host, containers, locks and watches across its edge, a quick start"},
 		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
 	}
 	if err := t.tryLandlock(); err != nil {
 		list[2].Why = err.Error()
 	} else {
 		list[2].Here = true
+	}
+	if err := t.machine(user.OK); err != nil {
+		list[3].Why = err.Error()
+	} else {
+		list[3].Here = true
 	}
 	for i := range list {
 		if b := &list[i]; b.Here {
@@ -63,7 +72,7 @@ func setuidHelper() bool {
 // backendsText is the table.
 func backendsText(list []backend) string {
 	var b strings.Builder
-	b.WriteString("backends, of which sandbox.backend = auto takes the first but passthrough that can be had here:\n")
+	b.WriteString("backends, of which sandbox.backend = auto takes the first but vm and passthrough that can be had here:\n")
 	for _, x := range list {
 		here := "no"
 		switch {
@@ -81,6 +90,19 @@ func backendsText(list []backend) string {
 		}
 	}
 	return b.String() + "\n"
+}
+
+// machine says why there is no virtual machine. Whether one starts only starting one tells.
+func (t *term) machine(namespaces bool) error {
+	if !namespaces {
+		return errors.New("it runs in the native sandbox")
+	}
+	facts, r := host.Read(t.Env), &request.Request{}
+	s, err := r.Settings(t.Env, facts, r.ProjectRoot(facts))
+	if err == nil {
+		_, _, err = input.Machine(s, facts.Kernel, request.ProgramsHere(t.Env, facts))
+	}
+	return err
 }
 
 // tryLandlock runs the smallest program that Landlock and the filter alone hold.
