@@ -21,7 +21,7 @@ type kind uint8
 
 const (
 	kindConfig kind = iota + 1 // to the guest, once: Config
-	kindReady                  // to the host: programs can be started
+	kindReady                  // to the host: it listens; the second time: programs can be started
 	kindStart                  // to the guest: Start
 	kindData                   // a stream, and bytes of it; without any it has ended
 	kindTaken                  // a stream, and how many bytes of it were written
@@ -125,6 +125,7 @@ func packed(numbers ...uint32) (out []byte) {
 // Config is what the guest is told first.
 type Config struct {
 	Hostname string
+	Time     int64 // of the host, nanoseconds since 1970: a machine's clock knows no part of a second
 	Net      bool
 	Places   []Place // writable places that end with the session, outermost first
 }

@@ -28,7 +28,10 @@ func initMain(console *os.File) int {
 		return 1
 	}
 	w := &writer{out: channel}
-	if err := comeUp(channel); err != nil {
+	if err = w.write(kindReady, 0); err == nil {
+		err = comeUp(channel)
+	}
+	if err != nil {
 		_ = w.write(kindFailed, 0, []byte(err.Error()))
 		time.Sleep(time.Second) // until that is read, and the machine is ended from outside
 		halt()
@@ -114,6 +117,10 @@ func comeUp(channel *os.File) error {
 	var c Config
 	if err = json.Unmarshal(f.body, &c); err != nil {
 		return err
+	}
+	now := unix.NsecToTimespec(c.Time)
+	if err = unix.ClockSettime(unix.CLOCK_REALTIME, &now); err != nil {
+		return fmt.Errorf("setting the time: %w", err)
 	}
 	if err = unix.Sethostname([]byte(c.Hostname)); err != nil {
 		return fmt.Errorf("setting the host name: %w", err)

@@ -22,12 +22,13 @@ import (
 type host struct {
 	w       *writer
 	channel io.Reader
-	ready   chan struct{}
+	listens chan struct{} // closed when the guest does
+	ready   chan struct{} // and when programs can be started
 	gone    chan struct{}
 
 	mu      sync.Mutex
 	err     error
-	begun   bool
+	heard   int // how often it has said that it is ready
 	running map[uint32]*running
 	next    uint32
 }
@@ -42,8 +43,8 @@ type running struct {
 }
 
 func newHost(channel *os.File) *host {
-	return &host{w: &writer{out: channel}, channel: channel, ready: make(chan struct{}), gone: make(chan struct{}),
-		running: map[uint32]*running{}, next: first + 1}
+	return &host{w: &writer{out: channel}, channel: channel, listens: make(chan struct{}),
+		ready: make(chan struct{}), gone: make(chan struct{}), running: map[uint32]*running{}, next: first + 1}
 }
 
 // serve takes what the guest says until it goes.
@@ -76,11 +77,16 @@ func (h *host) why() error {
 // handle does what a frame of the guest's says.
 func (h *host) handle(f frame) error {
 	h.mu.Lock()
-	r, begun := h.running[f.program], h.begun
-	h.begun = begun || f.kind == kindReady
+	r, heard := h.running[f.program], h.heard
+	if f.kind == kindReady {
+		h.heard++
+	}
 	h.mu.Unlock()
 	switch {
-	case f.kind == kindReady && !begun:
+	case f.kind == kindReady && heard == 0:
+		close(h.listens)
+		return nil
+	case f.kind == kindReady && heard == 1:
 		close(h.ready)
 		return nil
 	case f.kind == kindFailed:
@@ -262,6 +268,7 @@ func raw(std [3]*os.File) (restore func()) {
 
 // tail keeps the last that QEMU and the guest's kernel have said.
 type tail struct {
+	qemu *os.Process
 	mu   sync.Mutex
 	last []byte
 	done chan struct{}
@@ -286,8 +293,10 @@ func newTail(r *os.File) *tail {
 	return t
 }
 
-// text is the last of it, on a line of its own.
-func (t *tail) text() string {
+// end ends QEMU, and says what the last of it was.
+func (t *tail) end() string {
+	_ = t.qemu.Kill()
+	<-t.done
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(bytes.TrimSpace(t.last)) == 0 {

@@ -287,13 +287,14 @@ func FuzzGuest(f *testing.F) {
 	var b bytes.Buffer
 	w := &writer{out: &b}
 	for k := kindConfig; k < kinds; k++ {
-		if err := errors.Join(w.write(k, first, []byte{1}, []byte("out")), w.write(k, first, []byte(`{"Status":3}`))); err != nil {
+		err := errors.Join(w.write(k, first, []byte{1}, []byte("out")), w.write(k, first, []byte(`{"Status":3}`)))
+		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		h := &host{w: &writer{out: io.Discard}, channel: bytes.NewReader(in), ready: make(chan struct{}),
+		h := &host{w: &writer{out: io.Discard}, channel: bytes.NewReader(in), ready: make(chan struct{}), listens: make(chan struct{}),
 			gone: make(chan struct{}), running: map[uint32]*running{}}
 		r := &running{input: newCredit(), output: [3]*queue{1: newQueue(), 2: newQueue()}, exit: make(chan Exit, 1)}
 		h.running[first] = r

@@ -88,32 +88,43 @@ func runMachine(args []string, std [3]*os.File) (Exit, error) {
 	if err != nil {
 		return Exit{}, err
 	}
-	h := newHost(channel)
 	defer channel.Close()
-	text, err := json.Marshal(c)
-	if err != nil {
-		return Exit{}, err
-	}
-	if err = h.w.write(kindConfig, 0, text); err != nil {
-		return Exit{}, err
-	}
+	h := newHost(channel)
 	go h.serve()
-	select {
-	case <-h.ready:
-	case <-h.gone:
-		<-said.done
-		return Exit{}, fmt.Errorf("it ended before the program could start: %w%s", h.why(), said.text())
-	case <-time.After(bootPatience):
-		return Exit{}, fmt.Errorf("it has not come up in %s; vm.accel = \"emulation\" does without KVM%s", bootPatience,
-			said.text())
+	var e Exit
+	if err = h.comesUp(c); err == nil {
+		go h.listen(l)
+		e, err = h.run(first, start(program, std), std)
 	}
-	go h.listen(l)
-	e, err := h.run(first, start(program, std), std)
 	if err != nil {
-		<-said.done
-		return e, fmt.Errorf("%w%s", err, said.text())
+		err = fmt.Errorf("%w%s", err, said.end())
 	}
-	return e, nil
+	return e, err
+}
+
+// comesUp tells the guest what it is to be, and waits until programs can be started.
+func (h *host) comesUp(c Config) error {
+	late := time.After(bootPatience)
+	for _, step := range []chan struct{}{h.listens, h.ready} {
+		select {
+		case <-step:
+		case <-h.gone:
+			return fmt.Errorf("it ended before the program could start: %w", h.why())
+		case <-late:
+			return fmt.Errorf("it has not come up in %s; vm.accel = \"emulation\" does without KVM", bootPatience)
+		}
+		if step == h.listens {
+			c.Time = time.Now().UnixNano()
+			text, err := json.Marshal(c)
+			if err != nil {
+				return err
+			}
+			if err = h.w.write(kindConfig, 0, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // bootPatience is how long a machine may take to come up: an emulated one takes five seconds, on a busy host a minute.
@@ -150,7 +161,8 @@ func (s *Start) streams(std [3]*os.File) {
 	var st [3]unix.Stat_t
 	for i, f := range std {
 		fd := int(f.Fd())
-		if unix.Fstat(fd, &st[i]) != nil || st[i].Mode&unix.S_IFMT == unix.S_IFCHR && st[i].Rdev == unix.Mkdev(1, 3) {
+		err := unix.Fstat(fd, &st[i])
+		if err != nil || st[i].Mode&unix.S_IFMT == unix.S_IFCHR && st[i].Rdev == unix.Mkdev(1, 3) { // /dev/null
 			s.Null[i] = true
 			continue
 		}
@@ -209,7 +221,7 @@ func startQEMU(args []string) (channel *os.File, said *tail, err error) {
 	defer null.Close()
 	said = newTail(out)
 	runtime.LockOSThread() // QEMU ends with the thread that starts it, and this one ends with the process
-	_, err = os.StartProcess(args[0], args, &os.ProcAttr{Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=/tmp"}, Dir: "/",
+	said.qemu, err = os.StartProcess(args[0], args, &os.ProcAttr{Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=/tmp"}, Dir: "/",
 		Files: []*os.File{null, w, w, other, root, kernel},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
 	if err != nil {

@@ -8,7 +8,7 @@ refused() { ! sh -c "$1"; }
 check "the kernel is the machine's" [ "$(uname -r)" = "$VERSION" ]
 check "a secret of the home is absent" absent ~/.ssh/id
 check "a secret of the project is absent" absent .env
-check "nothing is written outside" refused 'echo inside >>../apart'
+check "nothing is written outside" refused 'echo inside >../attempt'
 check "a guarded name is not written" refused 'echo inside >.git/hooks/pre-commit'
 check "the host's network is not reached" refused "exec bash -c ': </dev/tcp/127.0.0.1/$PORT'"
 check "a process outside gets no signal" refused "kill -0 $HOST"
