@@ -41,6 +41,9 @@ func TestBackend(t *testing.T) {
 				if full() {
 					a.rest(t)
 				}
+				if full() && suite == oldest {
+					t.Run("table", a.table)
+				}
 			})
 		}
 	}
@@ -85,6 +88,15 @@ func (a *around) day(t *testing.T) {
 	}
 	if _ = run.Wait(); run.ProcessState.ExitCode() != 128+int(syscall.SIGTERM) {
 		t.Errorf("after SIGTERM it ended with %v\n%s", run.ProcessState, errs.String())
+	}
+}
+
+// table holds the column of docs/backends.md to what is seen in machines.
+func (a *around) table(t *testing.T) {
+	cmd := exec.Command("go", "test", "-count=1", "-timeout", "2h", "-run", "^TestBackendsTable$", "..")
+	cmd.Env = append(os.Environ(), "SBX_TABLE_KERNEL="+filepath.Join(a.home, "boot/vmlinux"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
@@ -148,8 +160,8 @@ func (a *around) rest(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(a.project, "gone")); err == nil {
 		t.Error("what --ephemeral wrote is outside")
 	}
-	t.Run("microvm and an image", func(t *testing.T) {
-		a.configure(t, "kernel = \""+packed+"\"\nmachine = \"microvm\"\n")
+	t.Run("a packed image, a pc", func(t *testing.T) {
+		a.configure(t, "kernel = \""+packed+"\"\nmachine = \"pc\"\n")
 		if out, err := a.command(a.run("--", "echo", "x")...).Output(); string(out) != "x\n" {
 			t.Errorf("%q, %v", out, err)
 		}

@@ -126,6 +126,9 @@ func Machine(s request.Settings, release string, from program.Source) (machine.S
 	if s.VM.Machine != "auto" {
 		spec.Kind = s.VM.Machine
 	}
+	if spec.Kind == machine.MicroVM && spec.Accel == machine.TCG { // the kernel finds no clock in it
+		return spec, none, refusal("vm.machine = microvm (" + s.Origin("vm.machine") + ") takes KVM; pc does without")
+	}
 	memory, percent, total, err := confine.Asked(s)
 	if err == nil {
 		spec.Memory, spec.CPUs, err = machine.Size(memory, total, percent, runtime.NumCPU())

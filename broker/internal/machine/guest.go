@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -42,10 +43,9 @@ func initMain(console *os.File) int {
 	return 0
 }
 
-// halt ends the machine.
+// halt ends the machine, by starting it again: QEMU is told not to.
 func halt() {
 	unix.Sync()
-	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
 }
 
@@ -56,10 +56,6 @@ func findChannel() (*os.File, error) {
 			return nil, fmt.Errorf("mounting %s: %w", m[1], err)
 		}
 	}
-	line, err := os.ReadFile("/proc/cmdline")
-	if err != nil {
-		return nil, err
-	}
 	files, err := filepath.Glob(modulesName + "/*")
 	if err != nil {
 		return nil, err
@@ -67,7 +63,7 @@ func findChannel() (*os.File, error) {
 	slices.Sort(files)
 	for _, f := range files {
 		_, name, _ := strings.Cut(path.Base(f), "-")
-		if err := load(f, parameters(string(line), name)); err != nil {
+		if err := load(f); err != nil {
 			return nil, fmt.Errorf("loading the driver %s: %w", name, err)
 		}
 	}
@@ -77,7 +73,7 @@ func findChannel() (*os.File, error) {
 		}
 		time.Sleep(pause)
 	}
-	return nil, fmt.Errorf("the kernel has found no virtio port: it lacks virtio_console, or virtio_pci or virtio_mmio")
+	return nil, errors.New("the kernel has found no virtio port: it lacks virtio_console, or virtio_pci or virtio_mmio")
 }
 
 const (
@@ -85,27 +81,16 @@ const (
 	pause    = 10 * time.Millisecond
 )
 
-func load(file, parameters string) error {
+func load(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err = unix.FinitModule(int(f.Fd()), parameters, 0); err == unix.EEXIST {
+	if err = unix.FinitModule(int(f.Fd()), "", 0); err == unix.EEXIST {
 		return nil
 	}
 	return err
-}
-
-// parameters are those of a module on the kernel's command line. What is built in reads it by itself.
-func parameters(line, module string) string {
-	var out []string
-	for _, word := range strings.Fields(line) {
-		if p, ok := strings.CutPrefix(word, module+"."); ok {
-			out = append(out, p)
-		}
-	}
-	return strings.Join(out, " ")
 }
 
 // comeUp makes a root of what the host serves, and what the host says of it.

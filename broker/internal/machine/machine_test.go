@@ -243,13 +243,6 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-func TestParameters(t *testing.T) {
-	line := "quiet virtio_mmio.device=512@0xfeb00e00:12 x.device=1 virtio_mmio.device=512@0xfeb00c00:11\n"
-	if got := parameters(line, "virtio_mmio"); got != "device=512@0xfeb00e00:12 device=512@0xfeb00c00:11" {
-		t.Errorf("%q", got)
-	}
-}
-
 // Whatever comes, a frame is either one that was written so, or an error.
 func FuzzFrames(f *testing.F) {
 	var b bytes.Buffer

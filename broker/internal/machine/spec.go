@@ -30,8 +30,7 @@ const (
 	kernelFD  = 5
 )
 
-// The kinds of machine that QEMU makes. A microvm has no PCI: its devices are named on the kernel's command line, which
-// takes CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES.
+// The kinds of machine that QEMU makes. A microvm has no PCI: the kernel finds its devices by ACPI and virtio_mmio.
 const (
 	PC      = "pc"
 	MicroVM = "microvm"
@@ -74,7 +73,7 @@ const name9P = "sbx"
 func (s Spec) qemu() []string {
 	bus, kind, cpu, more := "-pci", PC+",usb=off,vmport=off", "max,la57=off", " no_timer_check"
 	if s.Kind == MicroVM {
-		bus, kind, more = "-device", "microvm,acpi=off,rtc=on,auto-kernel-cmdline=on", " reboot=t"
+		bus, kind = "-device", "microvm,acpi=on,rtc=on,pit=on,pic=on"
 	}
 	if s.Accel == KVM {
 		cpu = "host"
@@ -84,7 +83,7 @@ func (s Spec) qemu() []string {
 		"-M", kind, "-accel", s.Accel, "-cpu", cpu, "-smp", strconv.Itoa(s.CPUs),
 		"-m", strconv.FormatUint(s.Memory, 10) + "M",
 		"-kernel", "/proc/self/fd/" + strconv.Itoa(kernelFD), "-initrd", "/proc/self/fd/" + strconv.Itoa(initrdFD),
-		"-append", "console=ttyS0 quiet panic=-1 rdinit=" + initName + more,
+		"-append", "console=ttyS0 quiet panic=-1 reboot=t rdinit=" + initName + more,
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-fsdev", "local,id=root,path=/,security_model=none,multidevs=remap",
 		"-device", "virtio-9p" + bus + ",fsdev=root,mount_tag=" + name9P,

@@ -90,7 +90,8 @@ func Sentence(key string) string {
 	case "vm.accel":
 		return "Whether a virtual machine uses /dev/kvm: where you may open it (auto), or else not at all (kvm), or never."
 	case "vm.machine":
-		return "The kind of virtual machine that QEMU makes: microvm with KVM, and pc without (auto), or always one."
+		return "The kind of virtual machine that QEMU makes: microvm with KVM and pc without (auto), or always pc. A " +
+			"microvm without KVM finds no clock."
 	case "bwrap.enforce":
 		return "Whether sbx in bubblewrap's place hides secrets and guards what is written below, whatever the words show. " +
 			"Yours or the organisation's alone."
