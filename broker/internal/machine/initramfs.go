@@ -20,8 +20,10 @@ const (
 	modulesName = "/drivers"
 )
 
-// initramfs writes a guest's first root file system: sbx itself, and the drivers of the kernel in the directory dir.
-func initramfs(out io.Writer, self io.ReaderAt, dir fs.FS, run func(string, io.Reader) ([]byte, error)) error {
+// initramfs writes a guest's first root file system: sbx itself, and those of the wanted drivers that the kernel has as
+// files in the directory dir.
+func initramfs(out io.Writer, self io.ReaderAt, dir fs.FS, wanted []string,
+	run func(string, io.Reader) ([]byte, error)) error {
 	n, err := loaded(self)
 	if err != nil {
 		return fmt.Errorf("reading sbx itself: %w", err)
@@ -35,7 +37,7 @@ func initramfs(out io.Writer, self io.ReaderAt, dir fs.FS, run func(string, io.R
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without any, all is built in
 		return fmt.Errorf("reading which drivers the kernel has: %w", err)
 	}
-	for i, m := range resolve(string(dep), drivers()) {
+	for i, m := range resolve(string(dep), wanted) {
 		text, err := fs.ReadFile(dir, m.file)
 		if err == nil {
 			text, err = unpacked(text, run)

@@ -7,12 +7,21 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 	"strings"
 )
 
-// drivers are what a guest needs before it has a root file system, and what it has a network by.
-func drivers() []string {
-	return []string{"virtio_pci", "virtio_mmio", "virtio_console", "virtio_net", "9pnet_virtio", "9p"}
+// drivers are what a guest needs of its kernel's to have a root file system and a network, by QEMU's arguments: each is
+// some milliseconds of the start.
+func drivers(qemu []string) []string {
+	list := []string{"virtio_pci", "virtio_console", "9pnet_virtio", "9p"}
+	if slices.ContainsFunc(qemu, func(a string) bool { return strings.HasPrefix(a, MicroVM+",") }) {
+		list[0] = "virtio_mmio"
+	}
+	if slices.Contains(qemu, netOption) {
+		list = append(list, "virtio_net")
+	}
+	return list
 }
 
 // Where an image of x86 says what it is (Documentation/arch/x86/boot.rst).

@@ -50,6 +50,18 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestDrivers(t *testing.T) {
+	for _, c := range []struct {
+		spec Spec
+		want string
+	}{{Spec{Kind: PC}, "virtio_pci virtio_console 9pnet_virtio 9p"},
+		{Spec{Kind: MicroVM, Net: true}, "virtio_mmio virtio_console 9pnet_virtio 9p virtio_net"}} {
+		if got := strings.Join(drivers(c.spec.qemu()), " "); got != c.want {
+			t.Errorf("%+v: %s", c.spec, got)
+		}
+	}
+}
+
 func TestSize(t *testing.T) {
 	const gib = 1 << 30
 	for name, c := range map[string]struct {
@@ -135,7 +147,7 @@ kernel/a-b.ko.xz: kernel/fs/netfs/netfs.ko.xz
 kernel/other.ko:
 `
 	var names []string
-	for _, m := range resolve(dep, drivers()) {
+	for _, m := range resolve(dep, []string{"virtio_pci", "virtio_net", "9p"}) {
 		names = append(names, m.name)
 	}
 	if want := []string{"9pnet", "a_b", "netfs", "9p"}; !slices.Equal(names, want) {
@@ -193,7 +205,7 @@ func TestInitramfs(t *testing.T) {
 		"k/9p.ko.zst": {Data: []byte("\x28\xb5\x2f\xfd")}}
 	run := func(program string, _ io.Reader) ([]byte, error) { return []byte("by " + program), nil }
 	self := elfProgram(t, 301, false)
-	if err := initramfs(&b, bytes.NewReader(self), dir, run); err != nil {
+	if err := initramfs(&b, bytes.NewReader(self), dir, []string{"9p"}, run); err != nil {
 		t.Fatal(err)
 	}
 	names, files := archived(t, b.Bytes())
@@ -204,7 +216,7 @@ func TestInitramfs(t *testing.T) {
 	if files["drivers/00-9p"] != "by zstd" || files["machine-init"] != string(self[:301]) {
 		t.Errorf("%q", files)
 	}
-	if err := initramfs(io.Discard, bytes.NewReader(elfProgram(t, 301, true)), dir, run); err == nil {
+	if err := initramfs(io.Discard, bytes.NewReader(elfProgram(t, 301, true)), dir, nil, run); err == nil {
 		t.Error("a program that wants libraries was taken")
 	}
 }

@@ -71,7 +71,7 @@ func runMachine(args []string, std [3]*os.File) (Exit, error) {
 		return Exit{}, errors.New("nothing to run")
 	}
 	qemu, program := args[:i], args[i+1:]
-	c := Config{Net: slices.Contains(qemu, "-netdev")}
+	c := Config{Net: slices.Contains(qemu, netOption)}
 	var err error
 	if c.Places, err = places(); err != nil {
 		return Exit{}, err
@@ -206,7 +206,7 @@ func startQEMU(args []string) (channel *os.File, said *tail, err error) {
 		return nil, nil, err
 	}
 	defer self.Close()
-	if err = initramfs(root, self, os.DirFS(Modules), unpack); err != nil {
+	if err = initramfs(root, self, os.DirFS(Modules), drivers(args), unpack); err != nil {
 		return nil, nil, err
 	}
 	out, w, err := os.Pipe()

@@ -66,6 +66,9 @@ const (
 	guestNames   = "192.0.2.3"
 )
 
+// netOption is among QEMU's arguments where there is a network.
+const netOption = "-netdev"
+
 // name9P is the tag of the file system that QEMU serves.
 const name9P = "sbx"
 
@@ -94,7 +97,7 @@ func (s Spec) qemu() []string {
 		if s.Kind == PC {
 			device += ",romfile="
 		}
-		return append(args, "-netdev", "user,id=net,ipv6=off,net="+guestNet+",dhcpstart="+guestAddress+
+		return append(args, netOption, "user,id=net,ipv6=off,net="+guestNet+",dhcpstart="+guestAddress+
 			",host="+guestGateway+",dns="+guestNames, "-device", device)
 	}
 	return append(args, "-nic", "none")
