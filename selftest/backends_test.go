@@ -158,8 +158,8 @@ func TestBackendsTable(t *testing.T) {
 	}
 }
 
-// tableKernel names a kernel with which the column of the backend vm alone is looked at, also from inside. Each row takes
-// a machine, so make test asks for its options alone, and selftest/vm does this with make vm.
+// tableKernel names a kernel with which the column of the backend vm alone is looked at, also from inside. Each row
+// takes a machine, so make test asks for its options alone, and selftest/vm does this with make vm.
 const tableKernel = "SBX_TABLE_KERNEL"
 
 func hasEmulator() bool {

@@ -299,8 +299,8 @@ func FuzzGuest(f *testing.F) {
 		f.Add(b.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		h := &host{w: &writer{out: io.Discard}, channel: bytes.NewReader(in), ready: make(chan struct{}), listens: make(chan struct{}),
-			gone: make(chan struct{}), running: map[uint32]*running{}}
+		h := &host{w: &writer{out: io.Discard}, channel: bytes.NewReader(in), running: map[uint32]*running{},
+			ready: make(chan struct{}), listens: make(chan struct{}), gone: make(chan struct{})}
 		r := &running{input: newCredit(), output: [3]*queue{1: newQueue(), 2: newQueue()}, exit: make(chan Exit, 1)}
 		h.running[first] = r
 		h.serve()

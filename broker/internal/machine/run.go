@@ -221,9 +221,9 @@ func startQEMU(args []string) (channel *os.File, said *tail, err error) {
 	defer null.Close()
 	said = newTail(out)
 	runtime.LockOSThread() // QEMU ends with the thread that starts it, and this one ends with the process
-	said.qemu, err = os.StartProcess(args[0], args, &os.ProcAttr{Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=/tmp"}, Dir: "/",
-		Files: []*os.File{null, w, w, other, root, kernel},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
+	said.qemu, err = os.StartProcess(args[0], args, &os.ProcAttr{Dir: "/",
+		Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=/tmp"}, Files: []*os.File{null, w, w, other, root, kernel},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("starting %s: %w", args[0], err)
 	}
