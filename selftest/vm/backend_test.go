@@ -60,7 +60,9 @@ func (a *around) day(t *testing.T) {
 	if out, _ := outside.Output(); strings.Count(string(out), "FAIL:") != checks { // the control
 		t.Errorf("outside of a sandbox not every check fails:\n%s", out)
 	}
-	more := "\ncat\necho written >made\necho ready\nsleep 1000"
+	// what the host writes meanwhile is seen at once, also in a file that is open
+	more := "\ncat\necho one >made\nexec 3<made\ncat <&3\necho ready\nuntil [ -e go ]; do sleep .1; done\ncat <&3\n" +
+		"echo over\nsleep 1000"
 	run := a.command(a.run("--name", "day", "--", "sh", "-c", string(script)+more)...)
 	run.Stdin = strings.NewReader("from outside\n")
 	var out, errs lines
@@ -68,16 +70,21 @@ func (a *around) day(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if !out.wait("ready", 5*time.Minute) {
+	made := filepath.Join(a.project, "made")
+	var st unix.Stat_t
+	if came := out.wait("ready", 5*time.Minute); came {
+		a.write(t, made, "two\n")
+		a.write(t, filepath.Join(a.project, "go"), "")
+	}
+	if !out.wait("over", time.Minute) {
 		_ = run.Process.Kill()
 		t.Fatalf("it never came so far:\n%s\n%s", out.String(), errs.String())
 	}
-	if strings.Count(out.String(), "pass:") != checks || !strings.Contains(out.String(), "from outside") {
+	if strings.Count(out.String(), "pass:") != checks ||
+		!strings.HasSuffix(out.String(), "\nfrom outside\none\nready\ntwo\nover\n") {
 		t.Errorf("inside:\n%s\n%s", out.String(), errs.String())
 	}
-	var st unix.Stat_t
-	made := filepath.Join(a.project, "made")
-	if text, err := os.ReadFile(made); err != nil || string(text) != "written\n" {
+	if text, err := os.ReadFile(made); err != nil || string(text) != "one\ntwo\n" {
 		t.Errorf("%s outside: %q, %v", made, text, err)
 	} else if err = unix.Stat(made, &st); err != nil || st.Uid != uint32(a.uid()) || st.Mode&0o777 != 0o644 {
 		t.Errorf("%s outside: uid %d, mode %o, %v", made, st.Uid, st.Mode, err)
@@ -88,6 +95,19 @@ func (a *around) day(t *testing.T) {
 	}
 	if _ = run.Wait(); run.ProcessState.ExitCode() != 128+int(syscall.SIGTERM) {
 		t.Errorf("after SIGTERM it ended with %v\n%s", run.ProcessState, errs.String())
+	}
+}
+
+// write appends to a file of the user's, as somebody on the host does.
+func (a *around) write(t *testing.T, file, text string) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -245,8 +265,12 @@ func (a *around) copyKernel(t *testing.T, dir string) {
 	t.Helper()
 	from := filepath.Join(dir, "root/lib/modules", a.version)
 	files := map[string]string{filepath.Join(dir, "vmlinux"): "boot/vmlinux",
-		filepath.Join(dir, "root/boot/vmlinuz-"+a.version): "boot/vmlinuz-" + a.version,
-		filepath.Join(from, "modules.dep"):                 "lib/modules/" + a.version + "/modules.dep"}
+		filepath.Join(from, "modules.dep"): "lib/modules/" + a.version + "/modules.dep"}
+	for _, at := range []string{"root/boot/vmlinuz-" + a.version, "root/usr/lib/modules/" + a.version + "/vmlinuz"} {
+		if file := filepath.Join(dir, at); exists(file) {
+			files[file] = "boot/vmlinuz-" + a.version
+		}
+	}
 	wanted := []string{"9p", "9pnet", "9pnet_virtio", "netfs", "fscache", "failover", "net_failover"}
 	err := filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		name, _, module := strings.Cut(d.Name(), ".ko")
@@ -271,6 +295,11 @@ func (a *around) copyKernel(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // configure writes the user's settings of the machine.

@@ -168,7 +168,7 @@ func findKernel(named, release string) (GuestKernel, error) {
 		if err != nil {
 			return GuestKernel{}, err
 		}
-		return GuestKernel{Image: real, Modules: modulesOf(file, version)}, nil
+		return GuestKernel{Image: real, Modules: modulesOf(real, version)}, nil
 	}
 	return GuestKernel{}, why
 }
@@ -181,8 +181,11 @@ func changed(file string) int64 {
 	return st.ModTime().UnixNano()
 }
 
-// modulesOf is the directory of a kernel's modules: in the tree that its image lies in, else the host's.
+// modulesOf is the directory of a kernel's modules: that of its image, in the tree that the image lies in, or the host's.
 func modulesOf(file, version string) string {
+	if path.Base(path.Dir(file)) == version {
+		return path.Dir(file)
+	}
 	for _, dir := range []string{path.Join(path.Dir(file), "../lib/modules", version), "/lib/modules/" + version} {
 		real, err := filepath.EvalSymlinks(dir)
 		if err != nil {

@@ -136,11 +136,12 @@ func comeUp(channel *os.File) error {
 	return unix.Chdir("/")
 }
 
-// mountRoot mounts what QEMU serves. Nothing is kept of a file but while it is mapped: the host's files change, too.
+// mountRoot mounts what QEMU serves. Nothing is kept of a file but while it is mapped: the host's files change, too. From
+// Linux 6.4 on that takes directio, which older ones pass over.
 func mountRoot() (err error) {
 	for range patience {
 		err = unix.Mount(name9P, newRoot, "9p", unix.MS_NOSUID|unix.MS_NODEV,
-			"trans=virtio,version=9p2000.L,cache=mmap,access=any,msize=262144")
+			"trans=virtio,version=9p2000.L,cache=mmap,directio,access=any,msize=262144")
 		if err != unix.ENOENT && err != unix.ENODEV {
 			break
 		}
