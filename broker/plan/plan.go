@@ -167,5 +167,8 @@ const (
 	FdNamesTCP FdRole = "names-tcp"
 )
 
-// Resolver is where names are asked about inside.
-const Resolver = "127.0.0.53"
+// Resolver is where names are asked about inside. Served is where names lead that sbx-proxy serves.
+const (
+	Resolver = "127.0.0.53"
+	Served   = "127.0.0.80"
+)

@@ -80,7 +80,6 @@ func notVirtual(from string, r *Run, s request.Settings, in *planner.Input) erro
 		{s.Features.Containers, "--containers"}, {s.FS.NoSymFollow, "fs.no_sym_follow"},
 		{r.Idle, "--detach without a command"}, {!s.Network.Loopback, "--no-loopback"},
 		{len(s.Network.Publish) > 0, "--publish"}, {len(s.Network.HostPorts) > 0, "--host-port"},
-		{len(s.Network.With) > 0, "--with"}, {len(s.Network.Endpoints) > 0, "an endpoint"},
 		{len(in.Tools) > 0, "a tool of the settings"}} {
 		if x.asked {
 			return no(x.what)

@@ -31,8 +31,6 @@ func TestNotVirtual(t *testing.T) {
 		"--no-loopback":              func(a asked) { a.s.Network.Loopback = false },
 		"--publish":                  func(a asked) { a.s.Network.Publish = []string{"80"} },
 		"--host-port":                func(a asked) { a.s.Network.HostPorts = []int{80} },
-		"--with":                     func(a asked) { a.s.Network.With = []string{"gh"} },
-		"an endpoint":                func(a asked) { a.s.Network.Endpoints = []string{"e"} },
 		"a tool of the settings":     func(a asked) { a.in.Tools = []planner.Tool{{}} },
 		"the socket /s":              func(a asked) { socket(a.in, true, "") },
 		"the socket /s (--socket)":   func(a asked) { socket(a.in, false, "relay") },

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/rtnl"
 )
 
@@ -290,13 +292,34 @@ func network(out bool) error {
 	if err = c.Default(i, netip.MustParseAddr(guestGateway)); err != nil {
 		return fmt.Errorf("setting the route: %w", err)
 	}
-	// The sandbox's resolver is at its loopback, which is not the guest's.
-	const names = "/names"
-	if err = os.WriteFile(names, []byte("nameserver "+guestNames+"\n"), 0o644); err != nil {
-		return err
+	// Where the sandbox's resolver and its proxy listen is its own loopback, which is QEMU's: from the guest they are
+	// beyond the device, and the kernel takes them for nobody's otherwise.
+	local := "/proc/sys/net/ipv4/conf/" + path.Base(devices[0]) + "/route_localnet"
+	if err = os.WriteFile(local, []byte("1"), 0); err != nil {
+		return fmt.Errorf("letting loopback addresses out: %w", err)
 	}
-	if err = unix.Mount(names, newRoot+"/etc/resolv.conf", "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("naming the resolver: %w", err)
+	for _, a := range outside() {
+		if err = c.Do([]rtnl.Message{wayOut(a, i)}, nil); err != nil {
+			return fmt.Errorf("setting the route to %s: %w", a, err)
+		}
 	}
 	return nil
+}
+
+// outside are addresses of the sandbox's loopback at which programs find what sbx serves: see package network.
+func outside() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr(plan.Resolver), netip.MustParseAddr(plan.Served)}
+}
+
+// wayOut is a route to one address by way of QEMU, in the table in which the kernel looks first (rtnetlink(7)).
+func wayOut(to netip.Addr, device int) rtnl.Message {
+	dst, via, from := to.As4(), netip.MustParseAddr(guestGateway).As4(), netip.MustParseAddr(guestAddress).As4()
+	body := []byte{unix.AF_INET, 32, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST,
+		0, 0, 0, 0}
+	for _, a := range [][]byte{rtnl.Attr(unix.RTA_DST, dst[:]), rtnl.Attr(unix.RTA_GATEWAY, via[:]),
+		rtnl.Attr(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(device))),
+		rtnl.Attr(unix.RTA_PREFSRC, from[:])} {
+		body = append(body, a...)
+	}
+	return rtnl.Message{Kind: unix.RTM_NEWROUTE, Flags: unix.NLM_F_CREATE | unix.NLM_F_EXCL | unix.NLM_F_ACK, Body: body}
 }

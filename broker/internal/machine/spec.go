@@ -63,7 +63,6 @@ const (
 	guestNet     = "192.0.2.0/24"
 	guestAddress = "192.0.2.15"
 	guestGateway = "192.0.2.2"
-	guestNames   = "192.0.2.3"
 )
 
 // netOption is among QEMU's arguments where there is a network.
@@ -98,7 +97,7 @@ func (s Spec) qemu() []string {
 			device += ",romfile="
 		}
 		return append(args, netOption, "user,id=net,ipv6=off,net="+guestNet+",dhcpstart="+guestAddress+
-			",host="+guestGateway+",dns="+guestNames, "-device", device)
+			",host="+guestGateway, "-device", device)
 	}
 	return append(args, "-nic", "none")
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"sbx.example/sbx/broker/plan"
 )
 
 // Served are hosts that stand for themselves at an address of the sandbox's own loopback: who looks one up is led
@@ -18,7 +20,7 @@ type Served struct {
 }
 
 // ServedAddress is where the names lead to.
-const ServedAddress = "127.0.0.80"
+const ServedAddress = plan.Served
 
 // Serve hands over what listens for Options.Served. dir is the session's folder.
 func (n *Network) Serve(dir string) error {
