@@ -85,14 +85,14 @@ func hostName() string {
 // refusable are the rows of docs/backends.md that are options. Asking for one is an error, or a loss, or it is had.
 func refusable() map[string][][]string {
 	return map[string][][]string{
-		"`--allow-network`, `--allow-host`":    {{"--allow-network"}, {"--allow-host", "registry.example"}},
-		"`--with`, `--publish`, `--host-port`": {{"--publish", "8080:80"}, {"--host-port", "8080"}},
-		"`--ephemeral`, `--overlay`":           {{"--ephemeral"}, {"--overlay", "~/granted"}},
-		"`--tmpfs`, `--hostname`":              {{"--tmpfs", "~/x"}, {"--hostname", "x"}},
-		"`--only`, `--socket` and other doors": {{"--only", "sh"}, {"--socket", "~/granted/s"}},
-		"`--nested`":                           {{"--nested"}},
-		"`--containers`":                       {{"--containers"}},
-		"`--as-pid-1`, `--time-offset`":        {{"--as-pid-1"}, {"--time-offset", "1h"}},
+		"`--allow-network`, `--allow-host`, `--with`": {{"--allow-network"}, {"--allow-host", "registry.example"}},
+		"`--publish`, `--host-port`":                  {{"--publish", "8080:80"}, {"--host-port", "8080"}},
+		"`--ephemeral`, `--overlay`":                  {{"--ephemeral"}, {"--overlay", "~/granted"}},
+		"`--tmpfs`, `--hostname`":                     {{"--tmpfs", "~/x"}, {"--hostname", "x"}},
+		"`--only`, `--socket` and other doors":        {{"--only", "sh"}, {"--socket", "~/granted/s"}},
+		"`--nested`":                                  {{"--nested"}},
+		"`--containers`":                              {{"--containers"}},
+		"`--as-pid-1`, `--time-offset`":               {{"--as-pid-1"}, {"--time-offset", "1h"}},
 	}
 }
 
@@ -130,7 +130,7 @@ func TestBackendsTable(t *testing.T) {
 		}
 	}
 	for column, name := range backendNames {
-		whole := os.Getenv(tableKernel) != ""
+		whole := os.Getenv(machineKernel) != ""
 		if name == "vm" && !whole && !hasEmulator() || name != "vm" && whole {
 			continue
 		}
@@ -158,9 +158,9 @@ func TestBackendsTable(t *testing.T) {
 	}
 }
 
-// tableKernel names a kernel with which the column of the backend vm alone is looked at, also from inside. Each row
+// machineKernel names a kernel with which the column of the backend vm alone is looked at, also from inside. Each row
 // takes a machine, so make test asks for its options alone, and selftest/vm does this with make vm.
-const tableKernel = "SBX_TABLE_KERNEL"
+const machineKernel = "SBX_MACHINE_KERNEL"
 
 func hasEmulator() bool {
 	_, err := exec.LookPath("qemu-system-x86_64")
@@ -170,7 +170,7 @@ func hasEmulator() bool {
 // machineSettings names the kernel for the backend vm: what begins as an image is enough to plan with.
 func machineSettings(t *testing.T, home string) {
 	t.Helper()
-	kernel := os.Getenv(tableKernel)
+	kernel := os.Getenv(machineKernel)
 	if kernel == "" {
 		kernel = filepath.Join(home, "vmlinuz")
 		image := make([]byte, 2048)

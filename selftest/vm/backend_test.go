@@ -113,8 +113,8 @@ func (a *around) write(t *testing.T, file, text string) {
 
 // table holds the column of docs/backends.md to what is seen in machines.
 func (a *around) table(t *testing.T) {
-	cmd := exec.Command("go", "test", "-count=1", "-timeout", "2h", "-run", "^TestBackendsTable$", "..")
-	cmd.Env = append(os.Environ(), "SBX_TABLE_KERNEL="+filepath.Join(a.home, "boot/vmlinux"))
+	cmd := exec.Command("go", "test", "-count=1", "-timeout", "2h", "-run", "^(TestBackendsTable|TestRunInMachine)$", "..")
+	cmd.Env = append(os.Environ(), "SBX_MACHINE_KERNEL="+filepath.Join(a.home, "boot/vmlinux"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -35,8 +35,8 @@ func (t *term) backends(user, helper finding) []backend {
 		{Name: "landlock", Holds: "files, writes of guarded names, signals and tracing, and no network",
 			Lacks: "absence (what is not granted is refused and can be looked at), hidden processes, questions, layers, " +
 				"/tmp and a host name of its own, any socket but pairs, sandboxes inside"},
-		{Name: "vm", Holds: "what native does, and the program has a kernel of its own", Lacks: "credentials, " +
-			"sockets and ports of the host, containers, locks and watches across its edge, a quick start"},
+		{Name: "vm", Holds: "what native does, and the program has a kernel of its own", Lacks: "sockets " +
+			"and ports of the host, containers, locks and watches across its edge, a quick start"},
 		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
 	}
 	if err := t.tryLandlock(); err != nil {
