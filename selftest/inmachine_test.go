@@ -11,8 +11,8 @@ import (
 	"sbx.example/sbx/selftest/need"
 )
 
-// inMachine lists scripts that pass as they are where each program runs in a virtual machine. Most look for the program's
-// processes outside, which are in the machine then.
+// inMachine lists scripts that pass as they are where each program runs in a virtual machine. Most look for the
+// program's processes outside, which are in the machine then.
 var inMachine = [...]string{"credentials"}
 
 // TestRunInMachine runs scripts again with the backend vm and the kernel that selftest/vm has (make vm): each run boots

@@ -180,7 +180,7 @@ func changed(file string) int64 {
 	return st.ModTime().UnixNano()
 }
 
-// modulesOf is the directory of a kernel's modules: that of its image, in the tree that the image lies in, or the host's.
+// modulesOf is the directory of a kernel's modules: that of its image, in the tree that this lies in, or the host's.
 func modulesOf(file, version string) string {
 	if path.Base(path.Dir(file)) == version {
 		return path.Dir(file)

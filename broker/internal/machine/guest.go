@@ -138,8 +138,8 @@ func comeUp(channel *os.File) error {
 	return unix.Chdir("/")
 }
 
-// mountRoot mounts what QEMU serves. Nothing is kept of a file but while it is mapped: the host's files change, too. From
-// Linux 6.4 on that takes directio, which older ones pass over.
+// mountRoot mounts what QEMU serves. Nothing is kept of a file but while it is mapped: the host's files change, too.
+// From Linux 6.4 on that takes directio, which older ones pass over.
 func mountRoot() (err error) {
 	for range patience {
 		err = unix.Mount(name9P, newRoot, "9p", unix.MS_NOSUID|unix.MS_NODEV,
