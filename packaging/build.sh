@@ -47,4 +47,13 @@ for arch in "$@"; do
 		done
 	done
 done
+
+# A feature of development containers, for either architecture: its script, and the packages that this installs.
+case "$*" in *amd64*arm64* | *arm64*amd64*)
+	mkdir "$work/feature"
+	cp devcontainer/install.sh "$dist/sbx_$version"-*.deb "$dist/sbx-$version"-*.rpm "$work/feature"
+	sed "s|@VERSION@|$version|" devcontainer/devcontainer-feature.json >"$work/feature/devcontainer-feature.json"
+	tar -C "$work/feature" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+		-cf "$dist/devcontainer-feature-sbx.tgz" -I 'gzip -9n' .
+esac
 ls "$dist"

@@ -252,8 +252,8 @@ func TestTokenPaths(t *testing.T) {
 	}
 }
 
-// A program that reads a JSON Web Token reads the same in its placeholder, which nobody has signed. It follows the token
-// that was issued last.
+// A program that reads a JSON Web Token reads the same in its placeholder, which nobody has signed. It follows the last
+// token.
 func TestJSONWebTokens(t *testing.T) {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	n := 0

@@ -79,13 +79,14 @@ var mayImport = map[string][]string{
 	"broker/internal/tools": {"broker/client", "broker/internal/decide", "broker/internal/host", "broker/internal/policy",
 		"broker/internal/program", "broker/internal/quoting", "broker/internal/relay", "broker/internal/request",
 		"broker/plan", "audit"},
-	"broker/internal/guard":    {},
-	"broker/internal/inotify":  {},
-	"broker/internal/toolconf": {}, // text in, text out
-	"broker/internal/secrets":  {"shared/atomicfile", "broker/internal/guard", "broker/internal/host"},
-	"broker/internal/program":  {},
-	"broker/internal/handover": {},
-	"broker/internal/idmap":    {"broker/internal/program"},
+	"broker/internal/guard":        {},
+	"broker/internal/devcontainer": {"broker/internal/quoting"}, // text in, text out
+	"broker/internal/inotify":      {},
+	"broker/internal/toolconf":     {}, // text in, text out
+	"broker/internal/secrets":      {"shared/atomicfile", "broker/internal/guard", "broker/internal/host"},
+	"broker/internal/program":      {},
+	"broker/internal/handover":     {},
+	"broker/internal/idmap":        {"broker/internal/program"},
 	"broker/internal/changes": {"shared/atomicfile", // whose names for a moment no sandbox can use
 		"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
 
@@ -211,7 +212,7 @@ var mayImport = map[string][]string{
 		"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
 		"broker/internal/host",
 		"broker/internal/option", "broker/internal/quoting", "broker/internal/changes", "broker/internal/confine",
-		"broker/internal/doors",
+		"broker/internal/devcontainer", "broker/internal/doors",
 		"broker/internal/gate", "broker/internal/guard", "broker/internal/launch", "broker/internal/machine",
 		"broker/internal/only", "broker/internal/program", // which starts nothing here: it looks for QEMU
 		"broker/internal/secrets", "broker/internal/toolconf",

@@ -67,6 +67,7 @@ func typedRows() map[string]typedRow {
 			"sbx run --publish 8080:80 -- ./server",
 			"sbx run --ssh-agent=work --allow-host github.com:22 -- git fetch"},
 		needsOther: {"sbx run -- pnpm install", "sbx run --with github -- git push", "sbx secret unlock",
+			"sbx run --backend devcontainer -- npm test", "sbx run --with github-login -- gh auth login",
 			"sbx run --containers -- podman build .",
 			"sbx run --containers -- sh packaging/examples/dockerd-inside.sh docker build --network host .",
 			"sbx run --vm -- qemu-system-x86_64 -snapshot -drive file=$HOME/.local/share/images/x.img,format=raw",
@@ -81,6 +82,10 @@ func typedRows() map[string]typedRow {
 	for _, c := range []string{"sbx run", "sbx run bash", "sbx attach x", "sbx run --shell-files hide -- zsh",
 		"sbx run --shell-files show", "sbx run --nested", "sbx run -- fish", "sbx run --ro .env"} {
 		rows[c] = typedRow{keys: []step{{line: "exit", until: `[$%#>] ?$`}}}
+	}
+	for _, c := range []string{"sbx secret add claude-login", "sbx secret add github-login"} { // the first of a document asks
+		rows[c] = typedRow{keys: []step{{until: `passphrase for your secrets: `, line: "open sesame"},
+			{until: `the same again: `, line: "open sesame"}}, varies: true}
 	}
 	attach := rows["sbx attach x"]
 	attach.before = "sbx run --detach --name x"

@@ -6,7 +6,7 @@ dist=$1 arch=$2 work=$3
 mount --make-rprivate /
 mount -t tmpfs none "$work"
 mkdir "$work/upper" "$work/work" "$work/root" "$work/packages"
-cp "$dist"/*_"$arch".deb "$dist"/*"$(uname -m)".rpm "$work/packages"
+cp "$dist"/devcontainer-feature-sbx.tgz "$dist"/*_"$arch".deb "$dist"/*"$(uname -m)".rpm "$work/packages"
 mount -t overlay -o "lowerdir=/,upperdir=$work/upper,workdir=$work/work" none "$work/root"
 mount --rbind /dev "$work/root/dev"
 mount -t proc proc "$work/root/proc"
@@ -65,6 +65,14 @@ step dpkg: purge leaves nothing
 dpkg -P sbx-helper-suid sbx-helper sbx >/tmp/log 2>&1 || { cat /tmp/log; fail "purge"; }
 listing >/tmp/after
 diff /tmp/before /tmp/after || fail "purge left files"
+
+step a development container: the feature
+mkdir /tmp/feature && tar -C /tmp/feature -xzf devcontainer-feature-sbx.tgz
+grep -q '"version": "[0-9]' /tmp/feature/devcontainer-feature.json || fail "no version"
+sh /tmp/feature/install.sh >/tmp/log 2>&1 && tail -n 1 /tmp/log | grep -q '^sbx [0-9]' || { cat /tmp/log; fail "the feature"; }
+dpkg -P sbx >/tmp/log 2>&1 || { cat /tmp/log; fail "purge"; }
+listing >/tmp/after
+diff /tmp/before /tmp/after || fail "the feature left files"
 
 if command -v rpm >/dev/null; then
 	step rpm: install and erase

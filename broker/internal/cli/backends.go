@@ -37,6 +37,8 @@ func (t *term) backends(user, helper finding) []backend {
 				"/tmp and a host name of its own, any socket but pairs, sandboxes inside"},
 		{Name: "vm", Holds: "what native does, and the program has a kernel of its own", Lacks: "sockets " +
 			"and ports of the host, containers, locks and watches across its edge, a quick start"},
+		{Name: "devcontainer", Holds: "what native does, and the program runs in the project's container", Lacks: "Landlock's " +
+			"rules for files, sandboxes by sbx-helper, sbx exec in the container"},
 		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
 	}
 	if err := t.tryLandlock(); err != nil {
@@ -48,6 +50,11 @@ func (t *term) backends(user, helper finding) []backend {
 		list[3].Why = err.Error()
 	} else {
 		list[3].Here = true
+	}
+	if err := t.engine(user.OK); err != nil {
+		list[4].Why = err.Error()
+	} else {
+		list[4].Here = true
 	}
 	for i := range list {
 		if b := &list[i]; b.Here {
@@ -72,7 +79,7 @@ func setuidHelper() bool {
 // backendsText is the table.
 func backendsText(list []backend) string {
 	var b strings.Builder
-	b.WriteString("backends, of which sandbox.backend = auto takes the first but vm and passthrough that can be had " +
+	b.WriteString("backends, of which sandbox.backend = auto takes one of the first three that can be had " +
 		"here:\n")
 	for _, x := range list {
 		here := "no"
@@ -103,6 +110,15 @@ func (t *term) machine(namespaces bool) error {
 	if err == nil {
 		_, _, err = input.Machine(s, facts.Kernel, request.ProgramsHere(t.Env, facts))
 	}
+	return err
+}
+
+// engine says why there is no container of a project's.
+func (t *term) engine(namespaces bool) error {
+	if !namespaces {
+		return errors.New("it runs in the native sandbox")
+	}
+	_, err := request.ProgramsHere(t.Env, host.Read(t.Env)).Find(input.Engine)
 	return err
 }
 

@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 		`{}`: "neither an image nor", `{"image": "x", "dockerFile": "y"}`: "both", `{"image": "--privileged"}`: "is no name",
 		`{"image": "a b"}`: "is no name", `{"image": "a", "containerEnv": {"A=B; x": "1"}}`: "no name of a variable",
 		`{"image": "a", "postCreateCommand": 1}`: "another type", `{"image": "a", "postCreateCommand": {"x": 1}}`: "no command",
-		`{"image": "a", "remoteUser": "-u"}`: "is no name"} {
+		`{"image": "a", "remoteUser": "-u"}`: "is no name", `{"dockerComposeFile": "x"}`: "compose is not supported"} {
 		if _, _, err := Read([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %s", text, err, says)
 		}

@@ -68,6 +68,9 @@ func Read(text []byte) (f *File, refused []Refused, _ error) {
 	if err := json.Unmarshal(plain, &object); err != nil || object == nil {
 		return nil, nil, errors.New("it is no JSON object")
 	}
+	if _, ok := object["dockerComposeFile"]; ok {
+		return nil, nil, errors.New("dockerComposeFile: compose is not supported: name an image or a build")
+	}
 	f = &File{}
 	known := f.keys()
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -145,9 +148,6 @@ func refusedKeys() map[string]string {
 		"runArgs":           "a project does not choose how the engine is called",
 		"initializeCommand": "it would run outside of the container: run it yourself",
 		"workspaceMount":    "the project is mounted whole, as the sandbox shows it",
-		"dockerComposeFile": "compose is not supported: name an image or a build",
-		"service":           "compose is not supported: name an image or a build",
-		"runServices":       "compose is not supported: name an image or a build",
 		"features":          "features are not installed: use an image that has them",
 		"appPort":           "nothing inside is published by itself: --publish PORT does it",
 		"forwardPorts":      "nothing inside is published by itself: --publish PORT does it",

@@ -42,7 +42,7 @@ func (f *File) Script(at Place) string {
 	f.user(line)
 	options := f.options(at, folder)
 	if len(f.once()) > 0 { // what that leaves in the container is an image of its own; what it leaves in the project stays
-		line(`ready=localhost/sbx-devcontainer:` + digest(at) + `-$(podman image inspect -f '{{slice .Id 0 32}}' "$image")`)
+		line(`ready=localhost/sbx-devcontainer:` + digest(at) + `-$(podman image inspect -f '{{.ID}}' "$image")`)
 		line(`if ! podman image exists "$ready"; then`)
 		line(`  made=$(podman create $users ` + options + ` "$image" sh -c ` + word(f.steps(f.once(), at, folder)) + `)`)
 		line(`  podman start -a "$made" >&2 && podman commit -q "$made" "$ready" >&2 || status=$?`)

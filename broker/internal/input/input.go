@@ -179,6 +179,9 @@ func (r *Run) outside(s request.Settings, in *planner.Input, open *doors.Doors) 
 		return err
 	}
 	open.Tools()
+	if err = r.devContainer(s, in); err != nil {
+		return err
+	}
 	return r.virtual(s, in)
 }
 

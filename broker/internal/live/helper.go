@@ -30,7 +30,7 @@ func (b *Broker) backend(r *run) launch.Backend {
 func (x *attempt) choose() error {
 	b, r := x.b, x.r
 	switch r.backend = x.cfg.Sandbox.Backend; r.backend {
-	case backendNative, backendVM:
+	case backendNative, backendVM, backendDevContainer:
 		r.dropHelper()
 	case backendLandlock:
 		r.dropHelper()
@@ -56,11 +56,12 @@ func (x *attempt) choose() error {
 
 // The backends that settings name.
 const (
-	backendAuto     = "auto"
-	backendNative   = "native"
-	backendHelper   = "helper"
-	backendLandlock = "landlock"
-	backendVM       = "vm"
+	backendAuto         = "auto"
+	backendNative       = "native"
+	backendHelper       = "helper"
+	backendLandlock     = "landlock"
+	backendVM           = "vm"
+	backendDevContainer = "devcontainer"
 )
 
 // dropHelper ends one that was chosen before the settings were known.
@@ -76,7 +77,8 @@ func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
 		return nil
 	}
-	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil || r.inPlace || r.backend == backendVM {
+	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil || r.inPlace || r.backend == backendVM ||
+		r.backend == backendDevContainer {
 		return err
 	}
 	h, err := b.helper(r, err)
@@ -95,7 +97,8 @@ func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
 func (b *Broker) chooseHelper(r *run) {
 	err := launch.Unavailable(b.Fault)
-	named := r.Backend == backendNative || r.Backend == backendLandlock || r.Backend == backendVM
+	named := r.Backend == backendNative || r.Backend == backendLandlock || r.Backend == backendVM ||
+		r.Backend == backendDevContainer
 	if r.helper != nil || r.inPlace || named || r.NoSuid || err == nil && !r.DryRun {
 		return
 	}

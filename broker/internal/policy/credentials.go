@@ -150,7 +150,8 @@ func (c *Credential) check() error {
 	return nil
 }
 
-// KnowLogin settles where a service issues its tokens that is known by its kind or name, if nothing is said of the value.
+// KnowLogin settles where a service that is known by its kind or name issues its tokens, if nothing is said of the
+// value.
 // Package credential knows the hosts of these.
 func (c *Credential) KnowLogin() {
 	if c.Login != "" || !c.Sealed() || c.Store != "" {

@@ -71,7 +71,7 @@ func keyTable() []key {
 		{name: "sandbox.gate", typ: tEnum, words: []string{"auto", "gatefs", "notify"},
 			ptr: func(c *Config) any { return &c.Sandbox.Gate }},
 		{name: "sandbox.backend", typ: tEnum, host: true, words: []string{"auto", "native", "helper", "landlock",
-			"vm"},
+			"vm", "devcontainer"},
 			ptr: func(c *Config) any { return &c.Sandbox.Backend }},
 		{name: "sandbox.fallback_on_unavailable", typ: tEnum, limit: toFirst, host: true, words: []string{"block", "warn",
 			"allow"}, ptr: func(c *Config) any { return &c.Sandbox.FallbackOnUnavailable }},

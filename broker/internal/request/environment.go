@@ -132,13 +132,18 @@ func (r *Request) Unset(env []string) (names []string) {
 	return names
 }
 
+// Given says whether the person gives a variable by its name, and not by a pattern.
+func (r *Request) Given(name string) bool {
+	return slices.Contains(r.envPass, name) ||
+		slices.ContainsFunc(r.env, func(v string) bool { return v == name || strings.HasPrefix(v, name+"=") })
+}
+
 // Withheld are the variables that a pattern of the person's would pass, and whose names look like a credential's: those
 // are passed by name only.
 func (r *Request) Withheld(env []string, cfg policy.Env) (names []string) {
 	for _, e := range env {
 		k, _, ok := strings.Cut(e, "=")
-		byName := slices.Contains(r.envPass, k) || slices.Contains(cfg.Pass, k) ||
-			slices.ContainsFunc(r.env, func(v string) bool { return v == k || strings.HasPrefix(v, k+"=") })
+		byName := slices.Contains(cfg.Pass, k) || r.Given(k)
 		if ok && looksSecret(k) && !byName && !matchAny(k, cfg.Deny) && !strings.HasPrefix(k, "SBX_") &&
 			(matchAny(k, r.envPass) || matchAny(k, cfg.Pass)) {
 			names = append(names, k)

@@ -227,9 +227,9 @@ func (r *Request) outputOptions() []option.Option {
 	return []option.Option{
 		{Name: "backend", Arg: "NAME", Key: "sandbox.backend",
 			Value: option.Text(&r.Backend).With(r.setBackend).Suggest("auto", "native", "helper", "landlock", "vm",
-				"passthrough"),
-			Help: "what holds the program: auto, native, helper, landlock, vm (a virtual machine), or passthrough (the " +
-				"same as --no-sandbox)"},
+				"devcontainer", "passthrough"),
+			Help: "what holds the program: auto, native, helper, landlock, vm (a virtual machine), devcontainer (the " +
+				"project's, in a sandbox), or passthrough (the same as --no-sandbox)"},
 		{Name: "no-sandbox", Key: "sandbox.enabled", Value: option.Off(&r.NoSandbox),
 			Help: "run CMD on the host, loudly"},
 		{Name: "no-suid", Value: option.Switch(&r.NoSuid),

@@ -101,6 +101,9 @@ func (r *Request) setBackend(v string) error {
 	case "auto", "native", "helper", "landlock", "vm":
 		r.Backend = v
 		return nil
+	case "devcontainer":
+		r.Backend, r.containers = v, true
+		return nil
 	case "passthrough":
 		r.NoSandbox = true
 		return nil
@@ -110,7 +113,7 @@ func (r *Request) setBackend(v string) error {
 	case "seatbelt":
 		return fmt.Errorf("seatbelt is the sandbox of macOS, and this is Linux; leave the option out")
 	}
-	return fmt.Errorf("%s is not one of auto, native, helper, landlock, vm, passthrough", quoting.Quote(v))
+	return fmt.Errorf("%s is not one of auto, native, helper, landlock, vm, devcontainer, passthrough", quoting.Quote(v))
 }
 
 func (r *Request) addRule(v string) error {
