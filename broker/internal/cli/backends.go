@@ -39,6 +39,8 @@ func (t *term) backends(user, helper finding) []backend {
 			"and ports of the host, containers, locks and watches across its edge, a quick start"},
 		{Name: "devcontainer", Holds: "what native does, and the program runs in the project's container", Lacks: "Landlock's " +
 			"rules for files, sandboxes by sbx-helper, sbx exec in the container"},
+		{Name: "devcontainer", Holds: "what native does, and the program runs in the project's container",
+			Lacks: "Landlock's rules for files, sandboxes by sbx-helper, sbx exec in the container"},
 		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
 	}
 	if err := t.tryLandlock(); err != nil {

@@ -263,7 +263,8 @@ func TestKnownLogins(t *testing.T) {
 	}
 	c := policy.Credential{Name: "x", Kind: "github-login", Hosts: []string{"github.test"}}
 	bearer := []at{{"github.test", header("Authorization", "Bearer {}")}}
-	if c.KnowLogin(); !strings.HasPrefix(c.Login, "https://github.com/") || !slices.Equal(places(c, kindOf(c.Kind)), bearer) {
+	if c.KnowLogin(); !strings.HasPrefix(c.Login, "https://github.com/") ||
+		!slices.Equal(places(c, kindOf(c.Kind)), bearer) {
 		t.Errorf("%+v %+v", c, places(c, kindOf(c.Kind)))
 	}
 }

@@ -40,10 +40,12 @@ func (r *Run) devContainer(s request.Settings, in *planner.Input) error {
 	}
 	f, refused, err := devcontainer.Read(text)
 	if err != nil {
-		return &planner.Refusal{What: quoting.Quote(file) + " is not carried out", Err: err, Hint: "docs/containers.md says what is"}
+		return &planner.Refusal{What: quoting.Quote(file) + " is not carried out", Err: err,
+			Hint: "docs/containers.md says what is"}
 	}
 	for _, x := range refused {
-		in.Losses = append(in.Losses, planner.Loss{What: path.Base(file) + ": " + quoting.ASCII(x.Key), Why: x.Why, Price: true})
+		in.Losses = append(in.Losses, planner.Loss{What: path.Base(file) + ": " + quoting.ASCII(x.Key), Why: x.Why,
+			Price: true})
 	}
 	if !s.Features.ContainersShared {
 		in.Losses = append(in.Losses, planner.Loss{What: "the container's image", Price: true, Fix: "--containers=shared",
@@ -58,8 +60,9 @@ func (r *Run) devContainer(s request.Settings, in *planner.Input) error {
 			pass = append(pass, k)
 		}
 	}
-	at := devcontainer.Place{File: file, Project: in.Project, Dir: in.Project, Text: text, Pass: slices.Compact(slices.Sorted(
-		slices.Values(pass))), Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	at := devcontainer.Place{File: file, Project: in.Project, Dir: in.Project, Text: text,
+		Pass: slices.Compact(slices.Sorted(slices.Values(pass))),
+		Env:  func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 	if host.Within(in.Facts.Cwd, in.Project) {
 		at.Dir = in.Facts.Cwd
 	}
@@ -77,6 +80,6 @@ func devFile(in *planner.Input) (file string, text []byte, err error) {
 			return file, text, nil
 		}
 	}
-	return "", nil, &planner.Refusal{What: "the backend devcontainer found no " + strings.Join(devFiles(), " and no ") + " in " +
-		quoting.Quote(in.Project), Err: err, Hint: "leave --backend out, or write one"}
+	return "", nil, &planner.Refusal{What: "the backend devcontainer found no " + strings.Join(devFiles(), " and no ") +
+		" in " + quoting.Quote(in.Project), Err: err, Hint: "leave --backend out, or write one"}
 }
