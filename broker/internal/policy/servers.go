@@ -3,17 +3,23 @@ package policy
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 )
 
 // Server is what an MCP server is granted: a table [mcp.NAME].
 type Server struct {
-	Name                    string
+	Name string
+	// Command begins the command line that is granted this. A server without one grants it to whatever has its name.
+	Command                 []string
 	Read, Write, Hosts, Env []string
 	Origin                  Origin
 }
 
 func (s *Server) field(name string) *[]string {
 	switch name {
+	case "command":
+		return &s.Command
 	case "read":
 		return &s.Read
 	case "write":
@@ -27,7 +33,20 @@ func (s *Server) field(name string) *[]string {
 // serverKeys are the rows of a [mcp.NAME] table.
 func serverKeys() []key {
 	return []key{{name: "read", typ: tPatterns}, {name: "write", typ: tPatterns}, {name: "hosts", typ: tHosts},
-		{name: "env", typ: tGlobs}}
+		{name: "env", typ: tGlobs}, {name: "command", typ: tWords}}
+}
+
+// home settles a command below the home.
+func (s *Server) home(vars Vars) (err error) {
+	if len(s.Command) > 0 && strings.HasPrefix(s.Command[0], "~/") {
+		s.Command[0], err = vars.Path(s.Command[0])
+	}
+	return err
+}
+
+// Has says whether a command line is the server's.
+func (s *Server) Has(argv []string) bool {
+	return len(argv) >= len(s.Command) && slices.Equal(argv[:len(s.Command)], s.Command)
 }
 
 // maxServers keeps the search for lines cheap.
@@ -39,6 +58,9 @@ func (p *configParser) servers(v any) error {
 		s := Server{Name: name, Origin: p.origin(line)}
 		if err := p.named(full, table, serverKeys(), into(func(k string) any { return s.field(k) })); err != nil {
 			return err
+		}
+		if err := s.home(p.vars); err != nil {
+			return p.errAt(line, "%s: %v", full, err)
 		}
 		p.layer.Servers[name] = s
 		return nil
@@ -56,7 +78,7 @@ func diffServers(a, b Effective) (out []Change) {
 			}
 			k.limit = bySubset
 			out = append(out, Change{Key: fmt.Sprintf("mcp.%s.%s", name, k.name), Old: show(old), New: show(now),
-				Origin: after.Origin, Widens: !k.narrower(old, now)})
+				Origin: after.Origin, Widens: k.name == "command" || !k.narrower(old, now)})
 		}
 	}
 	return out

@@ -15,7 +15,6 @@ import (
 // may read, write and reach is said as of a server.
 type Tool struct {
 	Server
-	Command    []string      // the program and what always stands before a caller's arguments
 	Arguments  []string      // those that need no question, see CheckArguments; none: only a call without any
 	Reveal     []string      // secret files that it is shown
 	Credential []string      // of [credential.NAME]
@@ -35,8 +34,6 @@ const (
 // field is where a key of the table goes.
 func (t *Tool) field(name string) any {
 	switch name {
-	case "command":
-		return &t.Command
 	case "arguments":
 		return &t.Arguments
 	case "reveal":
@@ -57,8 +54,7 @@ func (t *Tool) field(name string) any {
 
 // toolKeys are the rows of a [tool.NAME] table.
 func toolKeys() []key {
-	return append(serverKeys(), key{name: "command", typ: tWords}, key{name: "arguments", typ: tArguments},
-		key{name: "reveal", typ: tPaths}, key{name: "credential", typ: tNames}, key{name: "stdin", typ: tBool},
+	return append(serverKeys(), key{name: "arguments", typ: tArguments}, key{name: "reveal", typ: tPaths}, key{name: "credential", typ: tNames}, key{name: "stdin", typ: tBool},
 		key{name: "timeout", typ: tDuration}, key{name: "output", typ: tSize},
 		key{name: "on", typ: tEnum, words: []string{"sandbox", OnHost, OnSpawn}})
 }
@@ -87,10 +83,8 @@ func (p *configParser) tools(v any) error {
 
 // check finds the command, and says what is wrong with a tool as a whole.
 func (t *Tool) check(vars Vars) (err error) {
-	if len(t.Command) > 0 && strings.HasPrefix(t.Command[0], "~/") {
-		if t.Command[0], err = vars.Path(t.Command[0]); err != nil {
-			return err
-		}
+	if err = t.home(vars); err != nil {
+		return err
 	}
 	switch {
 	case strings.HasPrefix(t.Name, "."):

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // Agent is the profile of the agent, MCP server or tool that a run is for, as it holds here: rules and settings like
@@ -36,7 +38,10 @@ func (r *Request) findAgent(s Settings, src policy.Sources) (*agentprofile.Profi
 	switch {
 	case r.Server != "" && r.Agent == "": // one that nobody grants anything is a server without grants
 		server := s.Servers[r.Server]
-		server.Name = r.Server
+		if server.Name = r.Server; !server.Has(r.Argv) {
+			return nil, fmt.Errorf("mcp.%s (%s) is for the command %s, and this is another", r.Server, server.Origin,
+				strings.Join(quoting.All(server.Command), " "))
+		}
 		return agentprofile.OfServer(server)
 	case r.tool != "":
 		return agentprofile.OfTool(s.Tools[r.tool])
