@@ -104,7 +104,10 @@ var mayImport = map[string][]string{
 		"broker/internal/learn", "broker/internal/planner", "broker/internal/policy", "broker/internal/quoting",
 		"broker/internal/request"},
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
-	"broker/internal/planner": {"broker/internal/secrets", "broker/internal/policy", "broker/internal/host",
+	// a plan in bubblewrap's words
+	"broker/internal/bwrapline": {"broker/plan"},
+	"broker/internal/planner": {"broker/internal/bwrapline", "broker/internal/secrets", "broker/internal/policy",
+		"broker/internal/host",
 		"broker/internal/guard", "broker/plan"},
 
 	"broker/internal/steps": {"shared/tape"},
@@ -300,7 +303,8 @@ var mayImport = map[string][]string{
 		"broker/internal/steps", "broker/plan", "seccompbpf", "shared/stage"},
 	// the command line
 	"broker/internal/cli": {
-		"broker/internal/agent", "broker/internal/bwrap", "broker/internal/child", "broker/internal/command",
+		"broker/internal/agent", "broker/internal/bwrap", "broker/internal/bwrapline", "broker/internal/child",
+		"broker/internal/command",
 		"broker/internal/confine",
 		"broker/internal/egress", "broker/internal/explain", "broker/internal/files", "broker/internal/gate",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants",
@@ -344,6 +348,8 @@ var testsMayImport = map[string][]string{
 	"broker/internal/agent":     {"selftest/plans", "broker/internal/child"},
 	"broker/internal/netns":     {"selftest/plans", "broker/internal/child", "broker/internal/netns"},
 	"broker/internal/faststart": {"selftest/plans"},
+	// reads what bwrapline writes
+	"broker/internal/bwrap": {"broker/internal/bwrapline"},
 	// runs itself in a sandbox
 	"broker/internal/gate/notify": {"broker/plan", "shared/stage", "broker/internal/child", "broker/internal/agent"},
 }

@@ -27,6 +27,8 @@ type Plan struct {
 	Bubblewrap *Bubblewrap `json:"bubblewrap,omitempty"`
 	// how it is carried out where there are no namespaces; nil: as this package says elsewhere
 	InPlace *InPlace `json:"in_place,omitempty"`
+	// bubblewrap's options, where that makes what Mounts and Namespaces say; process 1 looks whether it has
+	Bwrap []Bytes `json:"bwrap,omitempty"`
 }
 
 // Judged says whether the tree at a path is covered by one that is read-only.

@@ -45,6 +45,7 @@ func (p *Plan) Text() string {
 	line("seccomp    %s, %d instructions, notify=%t", p.Seccomp.Rules, len(p.Seccomp.Program), p.Seccomp.Notify)
 	line("stdio      %s %s %s", p.Stdio[0], p.Stdio[1], p.Stdio[2])
 	p.Bubblewrap.text(line)
+	p.bwrapText(line)
 	line("directory  %s", p.Process.Dir.Quote())
 	for _, e := range p.Process.Env {
 		line("env        %s", e.Quote())

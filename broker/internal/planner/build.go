@@ -117,14 +117,28 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	}
 	in.identify(p)
 	v.losses = append(append(in.Losses, v.losses...), followNoLinks(p, &in)...)
-	if !in.InPlace {
-		v.losses = append(v.losses, addLandlock(p, &in)...)
-	}
-	v.losses = append(v.losses, in.lostDecoys(p)...)
-	if err := p.Validate(); err != nil {
-		return nil, nil, fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
+	if err = v.finish(p); err != nil {
+		return nil, nil, err
 	}
 	return p, v.losses, nil
+}
+
+// finish adds what follows from the whole plan, and checks that.
+func (v *view) finish(p *plan.Plan) error {
+	in := v.in
+	if !in.InPlace {
+		v.losses = append(v.losses, addLandlock(p, in)...)
+	}
+	v.losses = append(v.losses, in.lostDecoys(p)...)
+	unsaid, err := in.bwrapWords(p)
+	if err != nil {
+		return err
+	}
+	v.losses = append(v.losses, unsaid...)
+	if err = p.Validate(); err != nil {
+		return fmt.Errorf("BUG(sbx): planned something that is not valid: %w", err)
+	}
+	return nil
 }
 
 // namespaces are those that are made.

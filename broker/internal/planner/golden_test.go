@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"sbx.example/sbx/broker/internal/bwrapline"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
@@ -84,7 +85,31 @@ func goldenCases() map[string]func() Input {
 			"/etc", "/opt", "/var/lib/dpkg", "/home/u/.cargo")...)), more...)
 		return in
 	}
+	bwrap := func(in Input, setuid bool) Input {
+		in.Direct, in.Bubblewrap = true, &Bubblewrap{Setuid: setuid}
+		return in
+	}
 	return map[string]func() Input{
+		// The same in bubblewrap's words: a place with a hidden name is made of what is beside it, what is hidden in the
+		// project and cannot be absent there is empty, and what guards a repository is read-only where it is.
+		"bwrap-strict": func() Input {
+			in := request(machine())
+			in.Hides = hiddenPlaces()
+			in.Grants = join(grants(Read, "project", "/home/u/project"), grants(Read, "profile strict", append(system,
+				"/etc/passwd", "/etc/ssl/certs", "/etc/absent")...))
+			return bwrap(in, false)
+		},
+		"bwrap-moderate": func() Input {
+			return bwrap(moderate(machine("/home/u/project/.git/config", "/home/u/project/.git/hooks/", "/home/u/project/.env",
+				"/home/u/project/sub/.ssh/id", "/home/u/project/odd --name/.envrc")), false)
+		},
+		"bwrap-permissive": func() Input {
+			in := request(machine("/run/docker.sock !socket", "/srv/data/x"))
+			in.Hides = hiddenPlaces()
+			in.Grants = join(grants(Write, "project", "/home/u/project"), grants(Read, "profile permissive", "/"))
+			return bwrap(in, false)
+		},
+		"bwrap-setuid": func() Input { return bwrap(moderate(machine()), true) },
 		"strict": func() Input {
 			in := request(machine())
 			in.Hides = hiddenPlaces()
@@ -331,6 +356,24 @@ func goldenCases() map[string]func() Input {
 	}
 }
 
+// bwrapText is the whole command line of bubblewrap, an option a line.
+func bwrapText(p *plan.Plan) string {
+	if p.Bwrap == nil {
+		return ""
+	}
+	var b strings.Builder
+	for i, word := range bwrapline.Alone(p, "bwrap", p.Bwrap) {
+		switch {
+		case i > 0 && strings.HasPrefix(word, "--"):
+			b.WriteString("\n  ")
+		case i > 0:
+			b.WriteString(" ")
+		}
+		b.WriteString(plan.Quote(word))
+	}
+	return b.String() + "\n"
+}
+
 func TestGolden(t *testing.T) {
 	for name, input := range goldenCases() {
 		t.Run(name, func(t *testing.T) {
@@ -342,6 +385,7 @@ func TestGolden(t *testing.T) {
 			for _, l := range losses {
 				got += "loss       " + l.String() + "\n"
 			}
+			got += bwrapText(p)
 			file := filepath.Join("testdata", name+".golden")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {

@@ -275,7 +275,11 @@ func (v *view) mask(p string, names []string) {
 func (v *view) notServed() (why, fix string) {
 	switch {
 	case v.in.Direct:
-		return "sbx-helper mounts no file server", "user namespaces would give one; keep secrets outside of the project"
+		fix = "user namespaces would give one"
+		if v.in.Bubblewrap != nil {
+			fix = "--backend native would give one"
+		}
+		return v.in.builder() + " mounts no file server", fix + "; keep secrets outside of the project"
 	case v.in.Facts.Fuse:
 		return fmt.Sprintf("sbx serves no more than %d directories beside the project", maxServed),
 			"grant fewer, or use --overlay for the directory"

@@ -137,12 +137,13 @@ type Input struct {
 	Stdio       [3]plan.Stdio
 	TTY         bool
 	AsPID1      bool
-	Idle        bool   // Argv is not started: the sandbox stands for other programs
-	NoLayers    string // why there are no writable layers, "" if there are
-	Direct      bool   // there are no user namespaces: sbx-helper carries the plan out
-	InPlace     bool   // there are none, and nothing is mounted: Landlock and the filter alone hold
-	Asks        bool   // somebody wanted to be asked about what is not granted
-	MapRoot     bool   // uid 0 inside
+	Idle        bool        // Argv is not started: the sandbox stands for other programs
+	NoLayers    string      // why there are no writable layers, "" if there are
+	Direct      bool        // another program builds the sandbox: sbx-helper, where there are no user namespaces
+	Bubblewrap  *Bubblewrap // it is bubblewrap; nil: it is not
+	InPlace     bool        // there are none, and nothing is mounted: Landlock and the filter alone hold
+	Asks        bool        // somebody wanted to be asked about what is not granted
+	MapRoot     bool        // uid 0 inside
 	ShareNet    bool
 	JoinNet     bool // the network is made before the sandbox; the session's etc/ holds the files that name its resolver
 	NoLoopback  bool

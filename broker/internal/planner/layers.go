@@ -68,9 +68,12 @@ func (in *Input) withoutLayers(why string) {
 func (in *Input) noLayer(g Grant) error {
 	what := "a writable layer over " + plan.Bytes(g.Path).Quote()
 	if in.Direct {
-		return &Refusal{What: what + " cannot be had through sbx-helper",
-			Hint: "overlayfs reads with the rights of who mounts it, so the helper mounts none; use --rw, --ro or --tmpfs, " +
-				"or a copy"}
+		hint := "overlayfs reads with the rights of who mounts it, so the helper mounts none; use --rw, --ro or --tmpfs, " +
+			"or a copy"
+		if in.Bubblewrap != nil {
+			hint = "a set-user-id bwrap mounts no overlay, nor does one before 0.11; use --rw, --ro or --tmpfs, or a copy"
+		}
+		return &Refusal{What: what + " cannot be had through " + in.builder(), Hint: hint}
 	}
 	return &Refusal{What: what + " cannot be had: " + in.NoLayers,
 		Hint: "set XDG_STATE_HOME to a place on a local disk, or use --rw, --ro or --tmpfs"}
