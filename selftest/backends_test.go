@@ -22,7 +22,10 @@ import (
 )
 
 // backendNames are the columns of docs/backends.md, from left to right.
-var backendNames = [...]string{"native", "helper", "landlock", "vm", "passthrough"}
+var backendNames = [...]string{"native", "helper", "bwrap", "landlock", "vm", "passthrough"}
+
+// suidBwrap is bwrap as well, on a host where it is set-user-id and there are no user namespaces.
+const suidBwrap = "set-user-id bwrap"
 
 // holding is a row of docs/backends.md that is looked at from inside.
 type holding struct {
@@ -89,7 +92,8 @@ func refusable() map[string][][]string {
 		"`--publish`, `--host-port`":                  {{"--publish", "8080:80"}, {"--host-port", "8080"}},
 		"`--ephemeral`, `--overlay`":                  {{"--ephemeral"}, {"--overlay", "~/granted"}},
 		"`--tmpfs`, `--hostname`":                     {{"--tmpfs", "~/x"}, {"--hostname", "x"}},
-		"`--only`, `--socket` and other doors":        {{"--only", "sh"}, {"--socket", "~/granted/s"}},
+		"`--socket` and other doors":                  {{"--socket", "~/granted/s"}},
+		"`--only`":                                    {{"--only", "sh"}},
 		"`--nested`":                                  {{"--nested"}},
 		"`--containers`":                              {{"--containers"}},
 		"`--as-pid-1`, `--time-offset`":               {{"--as-pid-1"}, {"--time-offset", "1h"}},
@@ -101,6 +105,7 @@ var lossLine = regexp.MustCompile(`(?m)^loss .*`)
 // backendHost is one backend with a home of its own for it.
 type backendHost struct {
 	name          string
+	mode          string // of what is installed, for the launcher; "": nothing is
 	home, project string
 	mark          string
 	left          string   // a process that must not be left
@@ -112,7 +117,7 @@ type backendHost struct {
 func TestBackendsTable(t *testing.T) {
 	needSandbox(t)
 	needHelper(t)
-	need.Tool(t, "python3", "script", "ipcrm")
+	need.Tool(t, "python3", "script", "ipcrm", "bwrap")
 	const scopes = 6 // from which ABI on Landlock knows signals
 	abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	need.Fact(t, int(abi) >= scopes, "Landlock with ABI %d", scopes)
@@ -129,12 +134,13 @@ func TestBackendsTable(t *testing.T) {
 			t.Errorf("%s, %s: docs/backends.md says %q, and it is %q\n%s", row, backendNames[column], cells[column], got, why)
 		}
 	}
-	for column, name := range backendNames {
+	for _, name := range append(backendNames[:], suidBwrap) {
 		whole := os.Getenv(machineKernel) != ""
 		if name == "vm" && !whole && !hasEmulator() || name != "vm" && whole {
 			continue
 		}
 		h := newBackendHost(t, name)
+		column := slices.Index(backendNames[:], h.name)
 		for _, row := range holdings() {
 			if !slices.Contains(row.not, name) && (name != "vm" || whole) {
 				got, why := h.look(t, row)
@@ -209,7 +215,12 @@ func tableOf(text string) map[string][]string {
 func newBackendHost(t *testing.T, name string) *backendHost {
 	t.Helper()
 	home, project := sandboxHome(t)
-	h := &backendHost{name: name, home: home, project: project, mark: "sbx-" + filepath.Base(filepath.Dir(home))}
+	mode := map[string]string{"helper": "4755", suidBwrap: "4755+bwrap"}[name]
+	if name == suidBwrap {
+		name = "bwrap"
+	}
+	h := &backendHost{name: name, mode: mode, home: home, project: project,
+		mark: "sbx-" + filepath.Base(filepath.Dir(home))}
 	for _, d := range []string{"apart", "granted/.ssh", "project/later", ".cache/go-build"} {
 		must(t, os.MkdirAll(filepath.Join(home, d), 0o755))
 	}
@@ -254,14 +265,14 @@ func newBackendHost(t *testing.T, name string) *backendHost {
 func (h *backendHost) run(t *testing.T, args ...string) (status int, out string) {
 	t.Helper()
 	argv := append([]string{shop.sbx, "run", "--backend", h.name}, args...)
-	if h.name == "helper" {
-		argv = shop.launch("4755", argv...)
+	if h.mode != "" {
+		argv = shop.launch(h.mode, argv...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = h.project, shop.env(h.home, h.home)
-	if h.name != "helper" {
+	if h.mode == "" {
 		cmd.SysProcAttr = shop.attr()
 	}
 	var text bytes.Buffer

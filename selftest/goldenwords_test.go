@@ -48,7 +48,6 @@ run --ro= -- true
 run --mode= -- true
 run --name .. -- true
 run --name= -- true
-run --backend bwrap -- true
 run --backend seatbelt -- true
 run --backend none -- true
 run --kill-if nothing -- true

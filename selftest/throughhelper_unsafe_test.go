@@ -22,8 +22,9 @@ import (
 // It starts CMD as UID on what is, for CMD, a host whose kernel gives no user namespaces and where HELPER
 // is installed with the given mode: a filter refuses the namespaces, and a mount namespace of its own has
 // the file. Nothing of the machine is changed. After the mode may follow +net (the file has cap_net_admin), +nosuid
-// (its file system is mounted so), +foreign (it belongs to UID), +absent, +org:NAME (of orgCases) or +fuse:DIR (CMD has
-// the descriptor fuseFD of a FUSE file system on it).
+// (its file system is mounted so), +foreign (it belongs to UID), +absent, +org:NAME (of orgCases), +fuse:DIR (CMD has
+// the descriptor fuseFD of a FUSE file system on it), +bwrap (bubblewrap is set-user-id), +bwrap-alone (the same,
+// and /etc/sbx names it) or +bwrap:SCRIPT (a script stands in its place).
 const launcherFlag = "-without-user-namespaces"
 
 // helperDir is where the helper is found; it need not exist.
@@ -112,6 +113,15 @@ func installAside(file string, mode uint32, option string, uid int) error {
 		err = os.Chown(scratch+"/upper/sbx/sbx-helper", uid, uid)
 	case "absent":
 		err = os.Remove(scratch + "/upper/sbx/sbx-helper")
+	case "bwrap":
+		err = placeBwrap(scratch, "")
+	case "bwrap-alone":
+		if err = placeBwrap(scratch, ""); err == nil {
+			err = nameBwrap(scratch)
+		}
+	}
+	if script, ok := strings.CutPrefix(option, "bwrap:"); ok {
+		err = placeBwrap(scratch, script)
 	}
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", option, err)
@@ -131,6 +141,49 @@ func installAside(file string, mode uint32, option string, uid int) error {
 		return fmt.Errorf("mounting over %s: %w", above, err)
 	}
 	return unix.Unmount(scratch, unix.MNT_DETACH)
+}
+
+// realBwrap is where a script in the place of bwrap finds that.
+const realBwrap = helperDir + "/bwrap"
+
+// placeBwrap puts a set-user-id bwrap over the host's, or a script, which looks set-user-id.
+func placeBwrap(scratch, script string) error {
+	text, err := os.ReadFile("/usr/bin/bwrap")
+	if err != nil {
+		return err
+	}
+	file := scratch + "/upper/sbx/bwrap" // at realBwrap
+	if err = os.WriteFile(file, text, 0o755); err == nil {
+		err = unix.Chmod(file, 0o4755)
+	}
+	if script != "" && err == nil {
+		file = scratch + "/script"
+		if err = os.WriteFile(file, []byte(script), 0o755); err == nil {
+			err = unix.Chmod(file, 0o4755)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Mount(file, "/usr/bin/bwrap", "", unix.MS_BIND, "")
+}
+
+// nameBwrap has the administrator of the host name the backend bwrap.
+func nameBwrap(scratch string) error {
+	upper := scratch + "/etc"
+	if err := os.MkdirAll(upper+"/sbx", 0o755); err != nil {
+		return err
+	}
+	if err := unix.Setxattr(upper+"/sbx", "trusted.overlay.opaque", []byte("y"), 0); err != nil {
+		return err
+	}
+	if err := os.Mkdir(scratch+"/etcwork", 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(upper+"/sbx/config.toml", []byte("[sandbox]\nbackend = \"bwrap\"\n"), 0o644); err != nil {
+		return err
+	}
+	return unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir="+upper+",workdir="+scratch+"/etcwork")
 }
 
 // refuseUserNamespaces loads a filter that lets no user namespace be made. clone3 takes its flags in

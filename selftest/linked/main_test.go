@@ -89,7 +89,7 @@ func TestAfterLeave(t *testing.T) {
 			own[fn.Name.Name] = true
 		}
 	}
-	if !own["StartProgram"] || !own["Reap"] || !own["afterLeave"] {
+	if !own["StartProgram"] || !own["Reap"] || !own["AfterLeave"] {
 		t.Fatalf("loop_unsafe.go has %v", own)
 	}
 	files, err := filepath.Glob("*.go")
@@ -128,7 +128,7 @@ func TestAfterLeave(t *testing.T) {
 			})
 		}
 	}
-	if len(found) != 1 || found[0] != "launchDirect calls afterLeave" {
+	if len(found) != 1 || found[0] != "launchDirect calls AfterLeave" {
 		t.Errorf("%q, want one call by launchDirect", found)
 	}
 }

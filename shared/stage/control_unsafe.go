@@ -24,9 +24,9 @@ const (
 	CmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
 	CmdBegin             // the tapes are complete
 	CmdGo                // the root's file system is there (set-up only)
-	EvFault              // where the set-up stopped: instruction, errno; only where announce is set
-	EvMain               // pid of the program; only where announce is set
-	// Pid and KiB of aftermath's peak, the rest of it in extra; only where announce is set, before the last EvExited.
+	EvFault              // where the set-up stopped: instruction, errno; only where Announce is set
+	EvMain               // pid of the program; only where Announce is set
+	// Pid and KiB of aftermath's peak, the rest of it in extra; only where Announce is set, before the last EvExited.
 	EvAfter
 	EvMaps        // the set-up waits for its identity maps, which somebody else writes, and for CmdGo
 	EvTree        // the root of a tree that the broker alone writes rides along, sent while the set-up goes on
@@ -45,7 +45,7 @@ type Control struct {
 	Main         int64
 	ExitWithMain int64
 	ManyIDs      int64 // process 1 may not kill all others, because not all are its own user's
-	announce     int64 // nobody shares this memory: what the broker must know goes over the socket
+	Announce     int64 // nobody shares this memory: what the broker must know goes over the socket
 	Procs        [MaxProcs]Proc
 	Nprocs       int64
 	Untold       int64         // how many of procs the broker has not heard of
@@ -93,7 +93,7 @@ func DecodeMessage(b []byte) (m Message, ok bool) {
 //go:nosplit
 //go:norace
 func Stopped(c *Control) {
-	if c.announce != 0 {
+	if c.Announce != 0 {
 		Send(c, EvFault, c.Setup.Index, c.Setup.Errno, 0)
 	}
 	tape.Exit(1)

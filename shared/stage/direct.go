@@ -88,7 +88,7 @@ func (c *Compiler) letGo() {
 	c.T.Call(unix.SYS_CLOSE, fdTether)
 	c.T.Call(unix.SYS_CLOSE, fdSlot)
 	c.T.At("mapping what is left to be done", "")
-	c.T.Call(unix.SYS_MMAP, TailAt, tailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
+	c.T.Call(unix.SYS_MMAP, TailAt, TailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
 }
 
 // Direct is the helper's way of starting a sandbox for uid and gid: process 1 reports to the broker on sock itself, and
@@ -129,7 +129,7 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	if setup.Full() {
 		return ErrPlanTooLarge
 	}
-	b.control.announce, b.control.ExitWithMain = 1, 1
+	b.control.Announce, b.control.ExitWithMain = 1, 1
 	syscall.ForkLock.Lock()
 	pid, errno := launchDirect(flags, setup.Ops, &b.control)
 	syscall.ForkLock.Unlock()

@@ -5,7 +5,7 @@ import "sbx.example/sbx/shared/tape"
 // Where process 1 maps what sbx leaves it to do (see tail).
 const (
 	TailAt   = 0x2_0000_0000 // neither Go's nor the kernel's choice, and within the smallest address space (39 bits)
-	tailSize = 32 << 20
+	TailSize = 32 << 20
 	OfTail   = 1 << 32 // what is added to the number of an instruction of rest
 )
 
@@ -23,6 +23,6 @@ func launchDirect(flags uintptr, setup []tape.Op, c *Control) (pid, errno uintpt
 	if !tape.Run(setup, &c.Regs, &c.Setup) {
 		Stopped(c)
 	}
-	afterLeave((*Tail)(tape.Address(TailAt)), c)
+	AfterLeave((*Tail)(tape.Address(TailAt)), c)
 	return 0, 0
 }

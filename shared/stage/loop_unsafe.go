@@ -21,12 +21,12 @@ type Tail struct {
 	Places      [MaxPlaces]uintptr
 }
 
-// afterLeave never returns. Nothing is left of the privileges, and x is the caller's, whatever is in there.
+// AfterLeave never returns. Nothing is left of the privileges, and x is the caller's, whatever is in there.
 //
 //go:noinline
 //go:nosplit
 //go:norace
-func afterLeave(x *Tail, c *Control) {
+func AfterLeave(x *Tail, c *Control) {
 	c.Last.Places = x.Places
 	if !tape.Run(x.Rest, &c.Regs, &c.Setup) {
 		c.Setup.Index += OfTail
@@ -100,7 +100,7 @@ func StartProgram(c *Control, start *[]tape.Op) {
 		Send(c, EvFailed, f.Index, f.Errno, 0)
 		tape.Exit(1)
 	}
-	if c.announce != 0 {
+	if c.Announce != 0 {
 		Send(c, EvMain, c.Main, 0, 0)
 	}
 }
@@ -223,7 +223,7 @@ func End(c *Control, pid, status int64) {
 			break
 		}
 	}
-	if c.announce != 0 {
+	if c.Announce != 0 {
 		Send(c, EvAfter, c.Last.PeakPID, c.Last.Peak, Pack(c))
 	}
 	Send(c, EvExited, pid, status, 0)

@@ -15,8 +15,9 @@ import (
 	"sbx.example/sbx/shared/wire"
 )
 
-// Attach is the broker's side of Direct: it follows, on sock, what the helper and then process 1 report.
-// parent must return once the helper has ended; sooner process 1 is not this process's to wait for.
+// Attach is the broker's side of Direct and of Within: it follows, on sock, what the helper and then process 1 report.
+// parent must return once the helper has ended, or bubblewrap, which ends after process 1; sooner process 1 is not this
+// process's to wait for.
 func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(), tail *Tail) (*Child, error) {
 	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, block: tail.block,
 		early: NoEarly{}, control: &tail.block.control}
@@ -37,6 +38,11 @@ func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(),
 
 // nameSteps makes the helper's tape, for the names of its steps.
 func (c *Child) nameSteps(std stage.Stdio) error {
+	if c.plan.Bwrap != nil {
+		c.setup = &tape.Tape{}
+		c.setup.At("running", "bwrap")
+		return nil
+	}
 	b, err := newBlock()
 	if err != nil {
 		return err
@@ -48,13 +54,16 @@ func (c *Child) nameSteps(std stage.Stdio) error {
 	return err
 }
 
-var errBeforeReady = errors.New("sbx-helper ended before the sandbox stood")
+var errBeforeReady = errors.New("what builds the sandbox ended before it stood")
 
 // report takes in what only a sandbox of the helper's says before it is ready.
 func (c *Child) report(m stage.Message, fds []int, hooks Hooks) error {
 	switch {
 	case m.Kind == int64(wire.Started) && len(fds) == 1 && c.PID == 0:
 		c.PID, c.Pidfd = int(m.PID), fds[0]
+		if c.plan.Bwrap != nil { // it only knows what it is called inside
+			c.PID = pidOf(c.Pidfd)
+		}
 		if hooks.Cloned != nil {
 			return hooks.Cloned(c.PID)
 		}
@@ -66,7 +75,7 @@ func (c *Child) report(m stage.Message, fds []int, hooks Hooks) error {
 	case m.Kind == stage.EvFault:
 		return steps.FaultAt(c.setup, "setup", tape.Stop{Index: m.PID, Errno: m.Value})
 	}
-	return fmt.Errorf("the helper sent message %d before the sandbox was ready", m.Kind)
+	return fmt.Errorf("what builds the sandbox sent message %d before it was ready", m.Kind)
 }
 
 // note keeps what process 1 would have left in shared memory.

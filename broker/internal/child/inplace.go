@@ -112,17 +112,31 @@ func (c *builder) checkScope() {
 
 // innerDomain keeps a program from the process that has started it: a domain below another reaches nothing above.
 func innerDomain(t *tape.Tape, p *plan.Plan) {
-	if p.InPlace == nil {
+	l := p.Landlock
+	// What bubblewrap starts has its process 1 above, and could reach the one that looks after it.
+	below := p.Bwrap != nil && l != nil && l.Scoped&plan.ScopeSignal != 0
+	if p.InPlace == nil && !below {
 		return
 	}
-	const makeBlock = 1 << 11 // which is refused in any case: a domain has to handle something
+	const makeBlock, refer = 1 << 11, 1 << 13
+	handled := uint64(makeBlock) // which is refused in any case: a domain has to handle something
+	if below {
+		handled = refer // which is refused everywhere where no rule grants it, whatever is handled
+	}
 	t.At("entering landlock", "")
 	size := uintptr(8)
-	if p.Landlock.ABI >= 6 {
+	if l.ABI >= 6 {
 		size = 24
 	}
-	scoped := p.Landlock.Scoped & plan.ScopeSignal
-	t.Call(unix.SYS_LANDLOCK_CREATE_RULESET, tape.Ptr(t, &[3]uint64{makeBlock, 0, scoped}), size, 0).To(tape.RegD)
+	scoped := l.Scoped & plan.ScopeSignal
+	t.Call(unix.SYS_LANDLOCK_CREATE_RULESET, tape.Ptr(t, &[3]uint64{handled, 0, scoped}), size, 0).To(tape.RegD)
+	if below {
+		rule := tape.Ptr(t, &[2]uint64{refer, 0})
+		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/"), unix.O_PATH|unix.O_CLOEXEC, 0).To(tape.RegA)
+		t.Poke(rule+8, tape.RegA)
+		t.Call(unix.SYS_LANDLOCK_ADD_RULE, 0, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0).From(0, tape.RegD)
+		t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
+	}
 	t.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, 0, 0).From(0, tape.RegD)
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegD)
 }

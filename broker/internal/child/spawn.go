@@ -78,7 +78,7 @@ var (
 	errTooLarge = errors.New("the kernel takes at most 6 MiB of arguments and environment, and sbx 150 directories in " +
 		"PATH")
 	errBusy   = errors.New("too many programs are being started at this moment")
-	errDirect = errors.New("the sandbox was built by sbx-helper, which shares no memory with sbx: nothing can be " +
+	errDirect = errors.New("the sandbox was built by another program, which shares no memory with sbx: nothing can be " +
 		"started in it later")
 	errNoInit = errors.New("the program runs with --as-pid-1, so there is nobody inside who could start another")
 )

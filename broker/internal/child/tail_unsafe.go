@@ -38,7 +38,13 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 	x.rest, x.start = b.tapes()
 	head := stage.Tail{}
 	x.rest.Arena.Base = stage.TailAt + unsafe.Sizeof(head)
-	newBuilder(x.rest, p).finish()
+	c := newBuilder(x.rest, p)
+	if p.Bwrap != nil {
+		if err = c.within(); err != nil {
+			return nil, err
+		}
+	}
+	c.finish()
 	openPlainly(x.rest)
 	compileStart(x.start, p)
 	for i, m := range places(p) {

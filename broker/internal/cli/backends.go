@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/host"
@@ -32,44 +33,55 @@ func (t *term) backends(user, helper finding) []backend {
 			"questions, the filtered network"},
 		{Name: "helper", Here: helper.OK && setuidHelper(), Why: helper.Says, Holds: "the same, built by sbx-helper",
 			Lacks: "layers, served trees, the filtered network, sandboxes and containers inside"},
+		{Name: "bwrap", Holds: "the same, built by bubblewrap", Lacks: "what the helper lacks, noexec and " +
+			"sizes of places in memory; it is taken by nobody but who names it"},
 		{Name: "landlock", Holds: "files, writes of guarded names, signals and tracing, and no network",
 			Lacks: "absence (what is not granted is refused and can be looked at), hidden processes, questions, layers, " +
 				"/tmp and a host name of its own, any socket but pairs, sandboxes inside"},
-		{Name: "vm", Holds: "what native does, and the program has a kernel of its own", Lacks: "sockets " +
-			"and ports of the host, containers, locks and watches across its edge, a quick start"},
-		{Name: "devcontainer", Holds: "what native does, and the program runs in the project's container", Lacks: "Landlock's " +
-			"rules for files, sandboxes by sbx-helper, sbx exec in the container"},
+		{Name: "vm", Holds: "what native does, and the program has a kernel of its own", Lacks: "sockets and " +
+			"ports of the host, containers, locks and watches across its edge, a quick start"},
 		{Name: "devcontainer", Holds: "what native does, and the program runs in the project's container",
 			Lacks: "Landlock's rules for files, sandboxes by sbx-helper, sbx exec in the container"},
 		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
 	}
-	if err := t.tryLandlock(); err != nil {
-		list[2].Why = err.Error()
-	} else {
-		list[2].Here = true
-	}
-	if err := t.machine(user.OK); err != nil {
-		list[3].Why = err.Error()
-	} else {
-		list[3].Here = true
-	}
-	if err := t.engine(user.OK); err != nil {
-		list[4].Why = err.Error()
-	} else {
-		list[4].Here = true
-	}
+	auto := false
 	for i := range list {
-		if b := &list[i]; b.Here {
-			b.Why = ""
+		b := &list[i]
+		switch b.Name {
+		case "bwrap":
+			b.try(t.tryBwrap)
+		case "landlock":
+			b.try(t.tryLandlock)
+		case "vm":
+			b.try(func() error { return t.machine(user.OK) })
+		case "devcontainer":
+			b.try(func() error { return t.engine(user.OK) })
 		}
-	}
-	for i := range list[:3] {
-		if list[i].Here {
-			list[i].Auto = true
-			break
+		if b.Here {
+			b.Why = ""
+			b.Auto = !auto && slices.Contains([]string{"native", "helper", "landlock"}, b.Name)
+			auto = auto || b.Auto
 		}
 	}
 	return list
+}
+
+// try notes whether it works.
+func (b *backend) try(smallest func() error) {
+	if err := smallest(); err != nil {
+		b.Why = err.Error()
+	} else {
+		b.Here = true
+	}
+}
+
+// tryBwrap has bubblewrap build the smallest sandbox.
+func (t *term) tryBwrap() error {
+	by, err := launch.FindBubblewrap(false)
+	if err != nil {
+		return err
+	}
+	return t.tryBuilder(by)
 }
 
 // setuidHelper says whether a helper builds sandboxes without a question.
@@ -81,7 +93,7 @@ func setuidHelper() bool {
 // backendsText is the table.
 func backendsText(list []backend) string {
 	var b strings.Builder
-	b.WriteString("backends, of which sandbox.backend = auto takes one of the first three that can be had " +
+	b.WriteString("backends, of which sandbox.backend = auto takes the first of native, helper and landlock that can be had " +
 		"here:\n")
 	for _, x := range list {
 		here := "no"

@@ -250,7 +250,7 @@ func (t *term) tryNamespaces() finding {
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-	p, err := input.Smallest(quiet.Env, quiet.Std, false, false)
+	p, err := input.Smallest(quiet.Env, quiet.Std, false, nil)
 	if err == nil {
 		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std})
 	}

@@ -11,7 +11,6 @@ import (
 
 	"sbx.example/sbx/broker/internal/input"
 	"sbx.example/sbx/broker/internal/launch"
-	"sbx.example/sbx/broker/plan"
 )
 
 // lacks is what a sandbox of the helper's does not have.
@@ -61,20 +60,26 @@ func (t *term) examineHelper(needed bool) finding {
 // tryHelper has the helper build the smallest sandbox there is.
 func (t *term) tryHelper(file string) finding {
 	f := finding{What: "helper", OK: true}
-	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
-	if err == nil {
-		defer null.Close()
-		quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-		var p *plan.Plan
-		if p, err = input.Smallest(quiet.Env, quiet.Std, false, true); err == nil {
-			_, err = (&launch.Helper{Path: file}).Execute(context.Background(), launch.Job{Plan: p,
-				Options: launch.Options{Stdio: quiet.Std}})
-		}
-	}
-	if err != nil {
+	if err := t.tryBuilder(&launch.Helper{Path: file}); err != nil {
 		f.OK, f.Loss, f.Says, f.Fix = false, true, err.Error(), waysOut
 	}
 	return f
+}
+
+// tryBuilder has another program build the smallest sandbox there is.
+func (t *term) tryBuilder(by *launch.Helper) error {
+	null, err := os.OpenFile(os.DevNull, unix.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
+	p, err := input.Smallest(quiet.Env, quiet.Std, false, by)
+	if err != nil {
+		return err
+	}
+	_, err = by.Execute(context.Background(), launch.Job{Plan: p, Options: launch.Options{Stdio: quiet.Std}})
+	return err
 }
 
 // askForSudo asks on the controlling terminal.

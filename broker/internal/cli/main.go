@@ -168,6 +168,12 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 		return 0, true
 	case machine.Is(args):
 		return machine.Main(args, std), true
+	case child.IsWithin(args):
+		if err := child.Within(); err != nil {
+			_, _ = std[2].WriteString("process 1: " + err.Error() + "\n")
+			return 1, true
+		}
+		return 0, true
 	case files.Is(args):
 		return files.Main(args, std[0], std[1]), true
 	case resources.IsReaper(args):

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
+	"sbx.example/sbx/broker/internal/bwrapline"
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/live"
 	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -80,6 +83,15 @@ func (t *term) dryRun(q request.Request, out live.Outcome) {
 		t.Say(out.Plan.Text())
 	} else {
 		t.Say(fmt.Sprintf("%-11s %s\n", "profile", out.About) + out.Plan.Brief(out.Asks))
+	}
+	if p := out.Plan; p.Bwrap != nil {
+		words := bwrapline.Alone(p, "bwrap", p.Bwrap)
+		for i, w := range words {
+			words[i] = quoting.Shell(w)
+		}
+		t.Say("command    " + strings.Join(words, " ") + "\n")
+		t.Say("           (typed, it does what bwrap does alone; sbx adds limits, Landlock, the filter, a terminal and " +
+			"the record)\n")
 	}
 	for _, l := range out.Losses {
 		t.Say("loss       " + l.String() + "\n")

@@ -40,7 +40,7 @@ func (t *term) smallestGate() error {
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-	p, err := input.Smallest(quiet.Env, quiet.Std, true, false)
+	p, err := input.Smallest(quiet.Env, quiet.Std, true, nil)
 	if err != nil {
 		return err
 	}

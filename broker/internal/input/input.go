@@ -26,11 +26,11 @@ import (
 // Run is one attempt to run something, as far as the planner's input follows from it.
 type Run struct {
 	*request.Request
-	Argv   []string // the program: what was typed, or a shell
-	Mode   string   // that of the settings
-	Engine string   // of a dynamic session, see gate
-	Idle   bool     // there is no program
-	Helper bool     // a helper builds the sandbox
+	Argv   []string       // the program: what was typed, or a shell
+	Mode   string         // that of the settings
+	Engine string         // of a dynamic session, see gate
+	Idle   bool           // there is no program
+	Helper *launch.Helper // builds the sandbox; nil: sbx does
 	// InPlace: Landlock and the filter alone hold; Asks: though somebody wanted to be asked
 	InPlace, Asks bool
 	VM            bool // the program runs in a virtual machine
@@ -64,7 +64,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	r.showToolConfs(s, in)
 	r.pnpmStore(s, in)
 	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify,
-		Helper: r.Helper || r.InPlace}
+		Helper: r.Helper != nil || r.InPlace}
 	if err = r.outside(s, in, open); err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +72,8 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	if err = r.onlyThese(in); err != nil {
 		return nil, nil, err
 	}
-	in.Direct, in.Asks = r.Helper, r.Asks
+	in.Asks = r.Asks
+	builtBy(in, r.Helper)
 	if err = r.filters(s, in); err != nil {
 		return nil, nil, err
 	}
@@ -80,6 +81,13 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	in.Refer(r.Env)
 	switchOff(r.Hooks, r.Env, in)
 	return in, open, nil
+}
+
+// builtBy notes which program builds the sandbox; nil: sbx does.
+func builtBy(in *planner.Input, by *launch.Helper) {
+	if in.Direct = by != nil; in.Direct && by.Bubblewrap {
+		in.Bubblewrap = &planner.Bubblewrap{Setuid: by.Setuid}
+	}
 }
 
 // begin notes what follows from the request without a look at the host.

@@ -4,19 +4,21 @@ import (
 	"os"
 
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
 
-// Smallest is a strict sandbox that runs true, without any session folder; with gate, its root is served, and with
-// direct it is for a host without user namespaces.
-func Smallest(env []string, std [3]*os.File, gate, direct bool) (*plan.Plan, error) {
+// Smallest is a strict sandbox that runs true, without any session folder; with gate, its root is served, and by builds
+// it, if that is not nil.
+func Smallest(env []string, std [3]*os.File, gate bool, by *launch.Helper) (*plan.Plan, error) {
 	in, err := smallest(env, std, false)
 	if err != nil {
 		return nil, err
 	}
-	in.Gate, in.Direct = gate, direct
+	in.Gate = gate
+	builtBy(in, by)
 	return doctors(in, "/nonexistent")
 }
 

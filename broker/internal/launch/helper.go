@@ -33,10 +33,13 @@ var hostHelperPaths = [...]string{"/usr/libexec/sbx/sbx-helper-host-suid", "/usr
 
 const sudoPath = "/usr/bin/sudo"
 
-// Helper builds the sandbox with sbx-helper, for hosts without user namespaces. The plan must have none.
+// Helper builds the sandbox with another program, which root has installed: sbx-helper, for hosts without user
+// namespaces, or bubblewrap. The plan must have no user namespace.
 type Helper struct {
 	Path string
 	Sudo bool // start it once through sudo, which asks on the terminal; else it is set-user-id
+	// Bubblewrap: it is bwrap(1) instead, see there; set-user-id or not.
+	Bubblewrap, Setuid bool
 
 	powerless bool // with no_new_privs set: see Powerless
 	begun     *begun
@@ -55,7 +58,7 @@ const waits = 3 * time.Second
 // Begin starts a set-user-id helper before there is a plan: its start takes as long as planning does. What goes
 // wrong here is tried again by Execute, which says so. Nil is allowed.
 func (h *Helper) Begin() {
-	if h == nil || h.Sudo || h.begun != nil {
+	if h == nil || h.Sudo || h.Bubblewrap || h.begun != nil {
 		return
 	}
 	if b, err := h.begin(nil); err == nil {
@@ -231,7 +234,12 @@ func HasSudo() bool {
 }
 
 // Name implements Backend.
-func (*Helper) Name() string { return "helper" }
+func (h *Helper) Name() string {
+	if h.Bubblewrap {
+		return "bwrap"
+	}
+	return "helper"
+}
 
 // Available implements Backend.
 func (h *Helper) Available() error {
@@ -241,6 +249,9 @@ func (h *Helper) Available() error {
 
 // Execute implements Backend.
 func (h *Helper) Execute(ctx context.Context, j Job) (Result, error) {
+	if h.Bubblewrap {
+		return run(ctx, j.Plan, j.Options, h.startBubblewrap)
+	}
 	return run(ctx, j.Plan, j.Options, h.start(j.Stdio[2]))
 }
 

@@ -27,26 +27,28 @@ func (b *Broker) backend(r *run) launch.Backend {
 }
 
 // choose takes the backend that the settings name. With auto it is the native one until that has failed.
-func (x *attempt) choose() error {
+func (x *attempt) choose() (err error) {
 	b, r := x.b, x.r
 	switch r.backend = x.cfg.Sandbox.Backend; r.backend {
 	case backendNative, backendVM, backendDevContainer:
 		r.dropHelper()
 	case backendLandlock:
 		r.dropHelper()
-		if err := x.facts.LandlockAlone(); err != nil {
-			return &planner.Refusal{What: "the backend landlock (" + x.cfg.Origin("sandbox.backend") + ") cannot be had",
-				Err: err, Hint: "sbx doctor says which backends this host has"}
+		if err = x.facts.LandlockAlone(); err != nil {
+			return x.notHad(err)
 		}
 		r.inPlace = true
+	case backendBwrap:
+		r.dropHelper()
+		if r.helper, err = launch.FindBubblewrap(r.NoSuid); err != nil {
+			return x.notHad(err)
+		}
 	case backendHelper:
 		if r.helper != nil {
 			return nil
 		}
-		h, err := b.helper(r, errors.New("sandbox.backend = helper ("+x.cfg.Origin("sandbox.backend")+")"))
-		if r.helper = h; err != nil {
-			return err
-		}
+		r.helper, err = b.helper(r, errors.New("sandbox.backend = helper ("+x.cfg.Origin("sandbox.backend")+")"))
+		return err
 	default:
 		// What clones nothing goes by what the host says.
 		r.inPlace = r.inPlace || r.DryRun && r.helper == nil && host.NamespacesOff() != "" && x.facts.LandlockAlone() == nil
@@ -54,11 +56,18 @@ func (x *attempt) choose() error {
 	return nil
 }
 
+// notHad says that the backend of the settings cannot be had here.
+func (x *attempt) notHad(err error) error {
+	what := "the backend " + x.r.backend + " (" + x.cfg.Origin("sandbox.backend") + ") cannot be had"
+	return &planner.Refusal{What: what, Err: err, Hint: "sbx doctor says which backends this host has"}
+}
+
 // The backends that settings name.
 const (
 	backendAuto         = "auto"
 	backendNative       = "native"
 	backendHelper       = "helper"
+	backendBwrap        = "bwrap"
 	backendLandlock     = "landlock"
 	backendVM           = "vm"
 	backendDevContainer = "devcontainer"
@@ -97,8 +106,7 @@ func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
 // process has shown that nothing else will do. For --dry-run, which clones nothing, the smallest sandbox is tried.
 func (b *Broker) chooseHelper(r *run) {
 	err := launch.Unavailable(b.Fault)
-	named := r.Backend == backendNative || r.Backend == backendLandlock || r.Backend == backendVM ||
-		r.Backend == backendDevContainer
+	named := r.Backend != "" && r.Backend != backendAuto && r.Backend != backendHelper
 	if r.helper != nil || r.inPlace || named || r.NoSuid || err == nil && !r.DryRun {
 		return
 	}
@@ -122,7 +130,7 @@ func (b *Broker) tryNative() error {
 	}
 	defer null.Close()
 	std := [3]*os.File{null, null, null}
-	p, err := input.Smallest(b.Env, std, false, false)
+	p, err := input.Smallest(b.Env, std, false, nil)
 	if err == nil {
 		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: std})
 	}

@@ -29,7 +29,7 @@ type Sandbox struct {
 	Profile               string
 	Mode                  string // dynamic | static
 	Gate                  string // auto | gatefs | notify
-	Backend               string // auto | native | helper | landlock | vm
+	Backend               string // auto | native | helper | bwrap | landlock | vm | devcontainer
 	FallbackOnUnavailable string // block | warn | allow
 	Debug                 bool
 	Timeout               time.Duration // 0: none

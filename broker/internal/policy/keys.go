@@ -70,7 +70,7 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.Sandbox.Mode }},
 		{name: "sandbox.gate", typ: tEnum, words: []string{"auto", "gatefs", "notify"},
 			ptr: func(c *Config) any { return &c.Sandbox.Gate }},
-		{name: "sandbox.backend", typ: tEnum, host: true, words: []string{"auto", "native", "helper", "landlock",
+		{name: "sandbox.backend", typ: tEnum, host: true, words: []string{"auto", "native", "helper", "bwrap", "landlock",
 			"vm", "devcontainer"},
 			ptr: func(c *Config) any { return &c.Sandbox.Backend }},
 		{name: "sandbox.fallback_on_unavailable", typ: tEnum, limit: toFirst, host: true, words: []string{"block", "warn",

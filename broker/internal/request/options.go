@@ -226,9 +226,9 @@ func (r *Request) processOptions() []option.Option {
 func (r *Request) outputOptions() []option.Option {
 	return []option.Option{
 		{Name: "backend", Arg: "NAME", Key: "sandbox.backend",
-			Value: option.Text(&r.Backend).With(r.setBackend).Suggest("auto", "native", "helper", "landlock", "vm",
+			Value: option.Text(&r.Backend).With(r.setBackend).Suggest("auto", "native", "helper", "bwrap", "landlock", "vm",
 				"devcontainer", "passthrough"),
-			Help: "what holds the program: auto, native, helper, landlock, vm (a virtual machine), devcontainer (the " +
+			Help: "what holds the program: auto, native, helper, bwrap, landlock, vm (a virtual machine), devcontainer (the " +
 				"project's, in a sandbox), or passthrough (the same as --no-sandbox)"},
 		{Name: "no-sandbox", Key: "sandbox.enabled", Value: option.Off(&r.NoSandbox),
 			Help: "run CMD on the host, loudly"},

@@ -98,7 +98,7 @@ func (r *Request) addEnvPass(v string) error {
 // setBackend names what carries the plan out. Others know their names, so each says why it is not one here.
 func (r *Request) setBackend(v string) error {
 	switch v {
-	case "auto", "native", "helper", "landlock", "vm":
+	case "auto", "native", "helper", "bwrap", "landlock", "vm":
 		r.Backend = v
 		return nil
 	case "devcontainer":
@@ -107,13 +107,10 @@ func (r *Request) setBackend(v string) error {
 	case "passthrough":
 		r.NoSandbox = true
 		return nil
-	case "bwrap":
-		return fmt.Errorf("bwrap makes no root whose files can be asked for and guards no names in a project, so a plan " +
-			"cannot be carried out through it; leave the option out")
 	case "seatbelt":
 		return fmt.Errorf("seatbelt is the sandbox of macOS, and this is Linux; leave the option out")
 	}
-	return fmt.Errorf("%s is not one of auto, native, helper, landlock, vm, devcontainer, passthrough", quoting.Quote(v))
+	return fmt.Errorf("%s is not one of auto, native, helper, bwrap, landlock, vm, devcontainer, passthrough", quoting.Quote(v))
 }
 
 func (r *Request) addRule(v string) error {

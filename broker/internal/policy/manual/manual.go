@@ -13,7 +13,7 @@ func Sentence(key string) string {
 		return "Whether what is not granted is refused (static) or asked about (dynamic)."
 	case "sandbox.backend":
 		return "What holds the program; auto takes the strongest that can be had: native, a set-user-id helper, landlock. " +
-			"A virtual machine (vm) is taken where it is named."
+			"bwrap (bubblewrap), vm (a virtual machine) and devcontainer (the project's) are taken where they are named."
 	case "sandbox.gate":
 		return "How questions arise: by the FUSE skeleton (gatefs), by seccomp notifications (notify), or by whichever " +
 			"works here."

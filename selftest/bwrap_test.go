@@ -1,0 +1,135 @@
+package selftest
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"sbx.example/sbx/selftest/checks"
+	"sbx.example/sbx/selftest/need"
+)
+
+// bwrapMode has bubblewrap build all sandboxes, set-user-id, where there are no user namespaces.
+const bwrapMode = "4755+bwrap-alone"
+
+// sameInBwrap are scripts that must pass as they are where bubblewrap builds the sandboxes.
+var sameInBwrap = [...]string{
+	"bad_paths", "bad_places", "descriptors", "environment", "approve_modes", "approve_socket", "leaves_nothing",
+	"network", "privileges", "profile_moderate", "profile_permissive", "profile_strict", "secrets_alias", "ssh_files",
+	"signals", "sockets", "terminal_hostile", "terminal_shell", "work_rebuild", "writes_outside",
+}
+
+// TestRunThroughBwrap runs scripts again there.
+func TestRunThroughBwrap(t *testing.T) {
+	needHelper(t)
+	need.Tool(t, "bwrap")
+	work := filepath.Join(shop.dir, "work-bwrap")
+	must(t, os.Mkdir(work, 0o755))
+	var files []string
+	for _, name := range sameInBwrap {
+		files = append(files, "testdata/"+name+".txtar")
+	}
+	testscript.Run(t, testscript.Params{
+		Files:       files,
+		WorkdirRoot: work,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv(throughHelper, bwrapMode)
+			return setup(env)
+		},
+		Cmds: commands(),
+		Condition: func(name string) (bool, error) {
+			for _, c := range lacksInHelper {
+				if c.name == name {
+					return false, nil
+				}
+			}
+			return condition(name)
+		},
+		RequireUniqueNames: true,
+		ContinueOnError:    true,
+	})
+}
+
+// lostInBwrap are the checks that fail there, with the loss that says so, beside those of --only, which is refused.
+var lostInBwrap = map[string]string{
+	"RS-04": "sizes of /tmp", "RS-04-inodes": "number of files in /tmp", "VM-05": "noexec",
+}
+
+// TestSelftestThroughBwrap runs the acceptance checks there.
+func TestSelftestThroughBwrap(t *testing.T) {
+	t.Parallel()
+	needHelper(t)
+	need.Tool(t, "bwrap")
+	dir := filepath.Join(shop.dir, "through-bwrap")
+	must(t, os.MkdirAll(filepath.Join(dir, "home"), 0o755))
+	for from, to := range map[string]string{shop.sbx: "sbx", shop.probe: "sbx-probe"} {
+		must(t, os.Link(from, filepath.Join(dir, to)))
+	}
+	must(t, shop.own(filepath.Join(dir, "home")))
+	args := shop.launch(bwrapMode, filepath.Join(dir, "sbx"), "selftest", "--json")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env, cmd.Dir = shop.env(filepath.Join(dir, "home"), dir), dir
+	out, err := cmd.Output()
+	var report checks.Report
+	if e := json.Unmarshal(out, &report); e != nil || len(report.Checks) == 0 {
+		t.Fatalf("sbx selftest --json: %v, %v\n%.3000s", err, e, out)
+	}
+	for _, r := range report.Checks {
+		fact, known := notInHelper[r.ID]
+		lost := lostInBwrap[r.ID] != "" || r.Group == checks.Only
+		switch {
+		case lost != (r.Status == checks.Fail || r.Status == checks.Broken):
+			t.Errorf("%s %s: what holds now belongs off the list of what is lost (%s)", r.Status, r.ID, r.Got)
+		case r.Status == checks.Pass || lost:
+		case r.Status != checks.Skip:
+			t.Errorf("%s %s: expected %s, got %s, control %s (%s)", r.Status, r.ID, r.Expected, r.Got, r.Control, r.Missing)
+		case strings.HasPrefix(r.Missing, "cgroup: "), strings.HasPrefix(r.Missing, "containers: "):
+		case !known || !strings.HasPrefix(r.Missing, fact):
+			t.Errorf("%s was left out: %s", r.ID, r.Missing)
+		}
+	}
+}
+
+// TestBwrapIsLookedAt: nothing is started where bubblewrap has mounted something else than was planned, or lets it be
+// written. A script in its place stands for somebody who is quick between the plan and the mounts.
+func TestBwrapIsLookedAt(t *testing.T) {
+	needHelper(t)
+	need.Tool(t, "bwrap", "sed")
+	const change = `tr '\0' '\n' <&6 | sed 'WHAT' | tr '\n' '\0' >"$d.args"; exec 6<"$d.args"`
+	for name, c := range map[string]struct{ script, says string }{
+		"another tree": {`mv "$d" "$d.$$"; mkdir "$d"`, "looking at what is mounted .*granted: .*stale"},
+		"writable": {strings.Replace(change, "WHAT", "s/^--ro-bind/--bind/", 1),
+			"looking at what is mounted .*granted: .*stale"},
+		"a secret": {strings.Replace(change, "WHAT", `/^--dev-bind$/{N;N;/\.env$/d}`, 1),
+			`looking at what is mounted .*\.env: .*stale`},
+		"nothing": {},
+	} {
+		home, project := sandboxHome(t)
+		granted := filepath.Join(home, "granted")
+		must(t, os.Mkdir(granted, 0o755))
+		must(t, os.WriteFile(filepath.Join(project, ".env"), []byte("KEY=1\n"), 0o644))
+		must(t, shop.own(home))
+		script := "#!/bin/sh\nd=" + granted + "\n[ $# -eq 1 ] || { " + cmp.Or(c.script, ":") + "; }\nexec " + realBwrap +
+			" \"$@\"\n"
+		args := shop.launch("4755+bwrap:"+script, shop.sbx, "run", "--static", "--backend", "bwrap", "--ro", granted, "--",
+			"touch", "ran")
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Env, cmd.Dir = shop.env(home, home), project
+		out, _ := cmd.CombinedOutput()
+		status := cmd.ProcessState.ExitCode()
+		_, err := os.Stat(filepath.Join(project, "ran"))
+		switch {
+		case c.says == "" && (status != 0 || err != nil):
+			t.Errorf("the control: status %d\n%s", status, out)
+		case c.says != "" && (status != 125 || err == nil || !regexp.MustCompile(c.says).Match(out)):
+			t.Errorf("%s: status %d, want 125 and %q\n%s", name, status, c.says, out)
+		}
+	}
+}
