@@ -69,6 +69,9 @@ sh /vm/sudo.sh`}},
 			before: "sh /vm/packages.sh", script: ":"}},
 		// The whole sbx selftest in sandboxes that the helper builds.
 		{name: "AcceptanceByHelper", machine: machine{noUsers: true, helper: "4755", script: "sh /vm/acceptance.sh helper"}},
+		// A set-user-id bubblewrap builds sandboxes there, and passes what it has words for.
+		{name: "Bwrap", machine: machine{noUsers: true, need: []string{"bwrap"}, before: "sh /vm/bwrap.sh install",
+			script: "sh /vm/bwrap.sh"}},
 		// AppArmor refuses user namespaces, which takes a kernel and a parser that know them.
 		{name: "AppArmor", only: newest, machine: machine{helper: "4755", before: "sh /vm/apparmor.sh load",
 			script: "sh /vm/apparmor.sh"}},
