@@ -271,6 +271,16 @@ func goldenCases() map[string]func() Input {
 			in.Hides = append(in.Hides, Hide{Path: "/srv/big/k", Why: "--hide"})
 			return in
 		},
+		// Nothing can be mounted below what a layer hides, so there is none.
+		"grant-below-hidden-in-large-directory": func() Input {
+			var many []string
+			for c := 'a'; c <= 'z'; c++ {
+				many = append(many, "/srv/big/"+string(c)+"/x", "/srv/big/"+string(c)+"2")
+			}
+			in := moderate(machine(many...), grants(Read, "--ro", "/srv/big", "/srv/big/k/x")...)
+			in.Hides = append(in.Hides, Hide{Path: "/srv/big/k", Why: "--hide"})
+			return in
+		},
 		// in a layer of their own where /etc is shown through one, in the session's folder elsewhere
 		"own-names": func() Input {
 			var many []string

@@ -101,6 +101,13 @@ func (n *node) grantsIn(names []string) bool {
 	})
 }
 
+// opens says whether something is granted below a hidden name in n.
+func (n *node) opens() bool {
+	return slices.ContainsFunc(n.children, func(c *node) bool {
+		return c.hidden && c.grantsIn([]string{"."}) || c.opens()
+	})
+}
+
 // sealedNames lists the paths below n that stay hidden whatever is answered.
 func (n *node) sealedNames(prefix string) []string {
 	var out []string

@@ -289,8 +289,8 @@ func (v *view) directory(p string, n *node, mode Mode, g Grant) error {
 		return v.below(p, n)
 	}
 	list, err := v.in.FS.ReadDir(p)
-	// A layer with mounts below it, which a user namespace locks, is refused (EINVAL); sbx-helper mounts no layers.
-	if err == nil && !v.in.Direct && !v.in.InPlace && len(list) >= overlayHideFrom &&
+	// A layer with mounts below it is refused (EINVAL), and nothing is mounted below what one hides.
+	if err == nil && !v.in.Direct && !v.in.InPlace && len(list) >= overlayHideFrom && !n.opens() &&
 		len(host.Below(v.in.Facts.Mounts, p)) == 0 && !host.Within(v.in.Facts.Home, p) && !host.Within(p, v.in.Facts.Home) {
 		m := v.layered(p, n, g)
 		m.Access = plan.ReadOnly
