@@ -220,9 +220,21 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 			}
 			x.loss(r, "what is mounted from the start stays until the session ends, also when the rule has ended before")
 		}
+		if opens {
+			x.unhide(p, canon)
+		}
 		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Ruled: true,
 			Why: r.Origin.String()})
 	}
+}
+
+// unhide takes out what hides a place by settings. What is hidden around it stays so.
+func (x *carrier) unhide(names ...string) {
+	settings := slices.DeleteFunc(slices.Clone(x.in.Hides[:x.base]), func(h planner.Hide) bool {
+		return !h.Secret && slices.Contains(names, path.Clean(h.Path))
+	})
+	x.in.Hides = append(settings, x.in.Hides[x.base:]...)
+	x.base = len(settings)
 }
 
 // secret says whether p is one, which mounts never show.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -329,6 +330,12 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 	for _, x := range policy.Secrets() {
 		if x.Kind != policy.KindSocket {
 			hide(in, x.Pattern, true, x.Reason)
+		}
+	}
+	for _, x := range policy.Places() { // below /usr a name that is not there would have it shown part by part
+		named := func(g planner.Grant) bool { return g.Explicit && path.Clean(g.Path) == x.Pattern }
+		if _, err := in.FS.Lstat(x.Pattern); err == nil && !slices.ContainsFunc(in.Grants, named) {
+			hide(in, x.Pattern, false, x.Reason)
 		}
 	}
 	r.agentPlaces(s, in)

@@ -158,3 +158,44 @@ func TestMachines(t *testing.T) {
 		t.Errorf("%+v", in.Grants)
 	}
 }
+
+// windows is a host on which Windows runs this Linux.
+type windows struct{ host.FS }
+
+func (w windows) Lstat(p string) (host.Stat, error) {
+	if p == "/usr/lib/wsl" {
+		return host.Stat{Type: host.Dir}, nil
+	}
+	return w.FS.Lstat(p)
+}
+
+// TestPlaces: what is hidden where it exists is no secret, costs nothing where it does not exist, and is shown to who
+// names it.
+func TestPlaces(t *testing.T) {
+	hidden := func(fs planner.FS, grants ...planner.Grant) (found []planner.Hide) {
+		in := &planner.Input{FS: fs, Grants: grants}
+		r := &Run{Request: &request.Request{}}
+		if err := r.hides(request.Settings{}, in); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range in.Hides {
+			if strings.HasPrefix(h.Path, "/usr") {
+				found = append(found, h)
+			}
+		}
+		return found
+	}
+	if got := hidden(windows{}); len(got) != 1 || got[0].Path != "/usr/lib/wsl" || got[0].Secret ||
+		!strings.Contains(got[0].Why, "Windows") {
+		t.Errorf("where it exists: %+v", got)
+	}
+	if got := hidden(host.FS{}); len(got) > 0 {
+		t.Errorf("where it does not exist: %+v", got)
+	}
+	if got := hidden(windows{}, planner.Grant{Path: "/usr/lib/wsl", Explicit: true}); len(got) > 0 {
+		t.Errorf("named: %+v", got)
+	}
+	if got := hidden(windows{}, planner.Grant{Path: "/usr", Explicit: true}); len(got) != 1 {
+		t.Errorf("in what is named: %+v", got)
+	}
+}

@@ -146,6 +146,16 @@ func Secrets() []Secret {
 	}
 }
 
+// wsl is where Windows shows a Linux that it runs programs and drivers of its own.
+const wsl = "/usr/lib/wsl"
+
+// Places are no secrets and hidden like fs.hidden, where they exist.
+func Places() []Secret {
+	return []Secret{
+		{Pattern: wsl, Reason: "programs and drivers of Windows, which runs this Linux (WSL)"},
+	}
+}
+
 // Hiding is one compiled pattern of what is hidden, with why and from where.
 type Hiding struct {
 	Secret
@@ -159,7 +169,7 @@ func (e Effective) Concealed() []Hiding {
 	var out []Hiding
 	vars := e.Vars
 	vars.Narrow = false
-	for _, s := range Secrets() {
+	for _, s := range append(Secrets(), Places()...) {
 		if s.Kind == "" {
 			s.Kind = KindPath
 		}

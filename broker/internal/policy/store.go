@@ -159,7 +159,8 @@ func (h Hiding) Place() string { return h.Rule.Place() }
 // Sealed says that nothing shows what h hides, whatever anybody allows: it is a secret, and not a socket or merely out
 // of sight.
 func (h Hiding) Sealed() bool {
-	return h.Kind != KindSocket && h.Reason != "fs.hidden" && !strings.HasPrefix(h.Reason, "hidden by profile ")
+	return h.Kind != KindSocket && h.Reason != "fs.hidden" && h.Pattern != wsl &&
+		!strings.HasPrefix(h.Reason, "hidden by profile ")
 }
 
 // Explicit reports whether r names what h hides, and not merely something around it: an allow whose every match is
