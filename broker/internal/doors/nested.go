@@ -35,7 +35,7 @@ func (d *Doors) noNamespaces(files, mounts string) (why, hint string) {
 	case !in.Facts.Fuse:
 		return "/dev/fuse cannot be opened, so the project would not be guarded against root of a namespace inside",
 			"as root: chmod 0666 /dev/fuse"
-	case len(d.Request.Only) > 0:
+	case d.Request.OnlyNamed(d.Settings):
 		return "what is in " + files + " can be executed, which --only forbids", "leave one of the two out"
 	case d.Notify:
 		return "the gate that looks at system calls does not know the mounts of " + mounts,

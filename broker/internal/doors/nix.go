@@ -85,7 +85,7 @@ func (d *Doors) nix() error {
 	}
 	_, locked := s.Locked["features.nix"]
 	locked = locked || in.InPlace || s.Sandbox.Backend == "vm" // where no socket leads out
-	if !asked && (locked || s.Profile.Name == "strict" || s.Profile.Extends == "strict" || len(r.Only) > 0) {
+	if !asked && (locked || s.Profile.Name == "strict" || s.Profile.Extends == "strict" || r.OnlyNamed(s)) {
 		return nil
 	}
 	st, err := in.FS.Lstat(nixSocket)

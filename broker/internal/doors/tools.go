@@ -18,7 +18,7 @@ const toolsRelay = "tools" // in the session's folder
 // Tools grants the tools of the settings. One that cannot be had is a loss, and so are all where they would stand over
 // something or have no sandbox to run in.
 func (d *Doors) Tools() {
-	if len(d.Settings.Tools) == 0 || d.Request.ToolsStay() {
+	if len(d.Settings.Tools) == 0 || d.Request.ToolsStay(d.Settings) {
 		return
 	}
 	client, why := d.toolClient()

@@ -70,7 +70,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 		return nil, nil, err
 	}
 	r.labels(s, in, open)
-	if err = r.onlyThese(in); err != nil {
+	if err = r.onlyThese(s, in); err != nil {
 		return nil, nil, err
 	}
 	in.Asks = r.Asks

@@ -5,11 +5,12 @@ import (
 
 	"sbx.example/sbx/broker/internal/only"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // onlyThese finds what --only lets be executed: the named commands and the command of the run itself.
-func (r *Run) onlyThese(in *planner.Input) error {
-	if len(r.Only) == 0 {
+func (r *Run) onlyThese(s request.Settings, in *planner.Input) error {
+	if !r.OnlyNamed(s) {
 		return nil
 	}
 	var paths []string

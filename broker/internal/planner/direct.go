@@ -29,8 +29,9 @@ func (in *Input) direct() error {
 		return &Refusal{What: "a sandbox without a program of its own cannot be had through " + by,
 			Hint: "give it a command; " + fix}
 	case in.Only != nil && in.Bubblewrap != nil:
-		return &Refusal{What: "--only cannot be had through bwrap", Hint: "it has no option for noexec, without which what " +
-			"can be read can be run; use --backend native"}
+		return &Refusal{What: "--only and sandbox.untrusted cannot be had through bwrap",
+			Hint: "it has no option for noexec, without which what " +
+				"can be read can be run; use --backend native"}
 	case in.TimeOffset != 0:
 		return &Refusal{What: "--time-offset cannot be had through " + by, Hint: "leave it out; " + fix}
 	}

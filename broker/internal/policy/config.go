@@ -29,6 +29,7 @@ type Sandbox struct {
 	Profile               string
 	Mode                  string // dynamic | static
 	Gate                  string // auto | gatefs | notify
+	Untrusted             bool
 	Backend               string // auto | native | helper | bwrap | landlock | vm | devcontainer
 	FallbackOnUnavailable string // block | warn | allow
 	Debug                 bool

@@ -68,6 +68,7 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.Sandbox.Profile }},
 		{name: "sandbox.mode", typ: tEnum, limit: toFirst, words: []string{"static", "dynamic"},
 			ptr: func(c *Config) any { return &c.Sandbox.Mode }},
+		{name: "sandbox.untrusted", typ: tBool, limit: toTrue, ptr: func(c *Config) any { return &c.Sandbox.Untrusted }},
 		{name: "sandbox.gate", typ: tEnum, words: []string{"auto", "gatefs", "notify"},
 			ptr: func(c *Config) any { return &c.Sandbox.Gate }},
 		{name: "sandbox.backend", typ: tEnum, host: true, words: []string{"auto", "native", "helper", "bwrap", "landlock",

@@ -17,7 +17,7 @@ func TestNarrowed(t *testing.T) {
 	n, words, err := r.Narrowed("spawn", "/p", []string{"--read-only", "--hide", "/c", "--no-network", "--", "sh", "--rw"})
 	if err != nil || strings.Join(words, " ") != "sh --rw" || len(n.Paths) != 2 || n.Paths[1].Path != "/p" ||
 		strings.Join(n.Hide, " ") != "/b /c" || n.net != "none" || n.Mode != "static" || !n.AllowNetwork || n.Keep ||
-		len(n.with) != 1 || !n.Beside() || !n.ToolsStay() {
+		len(n.with) != 1 || !n.Beside() || !n.ToolsStay(Settings{}) {
 		t.Errorf("%+v, %q, %v", n, words, err)
 	}
 	if !reflect.DeepEqual(before, *r) || len(r.Hide[:2][1]) > 0 || r.Paths[:2][1].Path != "" {

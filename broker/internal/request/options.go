@@ -217,6 +217,8 @@ func (r *Request) processOptions() []option.Option {
 		{Name: "only", Arg: "CMD", Value: option.Func(r.addOnly).Of(option.Program),
 			Help: "nothing but CMD (repeatable) and the command itself can be executed, each with its " +
 				"interpreter and libraries; implies --static"},
+		{Name: "untrusted", Key: "sandbox.untrusted", Value: option.Switch(&r.untrusted),
+			Help: "CMD is a stranger's: as with --only for it alone, and in the profile strict"},
 		{Name: "detach", Short: "d", Value: option.Switch(&r.Detach),
 			Help: "return when the sandbox stands and print its SID; without CMD it stands for sbx exec"},
 		{Name: "name", Arg: "SID", Value: option.Func(r.setName), Help: "name of the session"},

@@ -53,7 +53,7 @@ type Request struct {
 	AsPID1, Ephemeral, Keep                                               bool
 	ExitBlocked, envClear, noDebug, noLoopback, Strict, NoSandbox, NoSuid bool
 	DryRun, JSON, Verbose, Quiet                                          bool
-	Detach                                                                bool
+	Detach, untrusted                                                     bool
 	Hooks                                                                 Hooks
 	Argv                                                                  []string
 }

@@ -66,7 +66,7 @@ func (r *Request) Beside() bool { return r.tool != "" || r.beside }
 func (r *Request) Unread() bool { return r.unread }
 
 // ToolsStay says whether a run is one of which nothing inside calls tools: what they are granted is not its.
-func (r *Request) ToolsStay() bool { return r.Server != "" || r.Beside() || len(r.Only) > 0 }
+func (r *Request) ToolsStay(s Settings) bool { return r.Server != "" || r.Beside() || r.OnlyNamed(s) }
 
 // sessionOf makes the name of a session for what the settings name.
 func sessionOf(section, name string) string {

@@ -119,6 +119,14 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	if err != nil {
 		return Settings{}, &planner.Refusal{What: err.Error()}
 	}
+	if e.Sandbox.Untrusted {
+		if flags, err = r.forStrangers(flags, src.Vars); err == nil {
+			e, err = policy.Merge(layers, flags)
+		}
+		if err != nil {
+			return Settings{}, &planner.Refusal{What: err.Error()}
+		}
+	}
 	layers.Policy = Led(layers.Policy)
 	s := Settings{Effective: e, Layers: layers}
 	if err := r.withAgent(&s, env, src, flags); err != nil {
@@ -129,6 +137,28 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	}
 	return s, s.checkLocked(r, facts.Cwd)
 }
+
+// forStrangers adds what sandbox.untrusted means for other settings. Who names a profile for this run has that.
+func (r *Request) forStrangers(flags []policy.Setting, vars policy.Vars) ([]policy.Setting, error) {
+	if r.Mode == "dynamic" {
+		return nil, errors.New("sandbox.untrusted and --mode dynamic exclude each other: what is allowed while a program " +
+			"runs could be executed too")
+	}
+	for _, x := range [...]struct{ key, value, named string }{{"sandbox.mode", "static", ""},
+		{"sandbox.profile", "strict", r.Profile}} {
+		s, err := policy.Flag(x.key, "sandbox.untrusted", x.value, vars)
+		if err != nil {
+			return nil, err
+		}
+		if x.named == "" {
+			flags = append(flags, s)
+		}
+	}
+	return flags, nil
+}
+
+// OnlyNamed says whether nothing can be executed but the command and what --only names.
+func (r *Request) OnlyNamed(s Settings) bool { return len(r.Only) > 0 || s.Sandbox.Untrusted }
 
 // Led has labels act where the paths of their rules lead to.
 func Led(store policy.Store) policy.Store {
