@@ -2,13 +2,16 @@ package selftest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -131,5 +134,45 @@ func TestBwrapIsLookedAt(t *testing.T) {
 		case c.says != "" && (status != 125 || err == nil || !regexp.MustCompile(c.says).Match(out)):
 			t.Errorf("%s: status %d, want 125 and %q\n%s", name, status, c.says, out)
 		}
+	}
+}
+
+// TestOlderKernel: before Linux 5.12 bubblewrap builds the sandboxes, without being named, and what such a kernel lacks
+// is said. The kernel here says that it is an old one and knows no system call of those that came after 5.4.
+func TestOlderKernel(t *testing.T) {
+	needHelper(t)
+	need.Tool(t, "bwrap", "setarch", "pgrep")
+	home, project := sandboxHome(t)
+	must(t, os.WriteFile(filepath.Join(project, ".env"), []byte("KEY=1\n"), 0o644))
+	must(t, shop.own(home))
+	run := func(args ...string) (int, string) {
+		args = shop.launch("4755+bwrap-old", append([]string{"setarch", "--uname-2.6", shop.sbx}, args...)...)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Env, cmd.Dir = shop.env(home, home), project
+		out, _ := cmd.CombinedOutput()
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	sleep := "sleep 97." + strconv.Itoa(os.Getpid())
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"run", "--", "sh", "-c", "echo [$(cat .env)] $(ls /proc/self/fd | wc -l); (" + sleep + " &); exit 6"}, 6,
+			`(?s)kernel 2\.6\.\S+: it has no mount_setattr, so bwrap builds .*landlock: this kernel has none.*\[\] 4\n`},
+		{[]string{"run", "-q", "--timeout", "1s", "--", "sh", "-c", "setsid " + sleep + " & " + sleep}, 124, ""},
+		{[]string{"run", "--strict", "--", "true"}, 125, "it has no mount_setattr"},
+		{[]string{"doctor"}, 1, `(?m)^  bwrap +auto `},
+		{[]string{"run", "--backend", "native", "--", "true"}, 125, "function not implemented|cloning"}, // the control
+	} {
+		status, out := run(c.args...)
+		if status != c.status || !regexp.MustCompile(c.want).MatchString(out) {
+			t.Errorf("%q: status %d, want %d and %q\n%s", c.args, status, c.status, c.want, out)
+		}
+	}
+	if err := waitGone(sleep, time.Minute); err != nil {
+		t.Error(err)
 	}
 }

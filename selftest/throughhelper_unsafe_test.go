@@ -23,8 +23,9 @@ import (
 // is installed with the given mode: a filter refuses the namespaces, and a mount namespace of its own has
 // the file. Nothing of the machine is changed. After the mode may follow +net (the file has cap_net_admin), +nosuid
 // (its file system is mounted so), +foreign (it belongs to UID), +absent, +org:NAME (of orgCases), +fuse:DIR (CMD has
-// the descriptor fuseFD of a FUSE file system on it), +bwrap (bubblewrap is set-user-id), +bwrap-alone (the same,
-// and /etc/sbx names it) or +bwrap:SCRIPT (a script stands in its place).
+// the descriptor fuseFD of a FUSE file system on it), +bwrap (bubblewrap is set-user-id), +bwrap-alone (the same, and
+// /etc/sbx names it), +bwrap-old (the same, with a kernel that has no system call since 5.4) or +bwrap:SCRIPT (a script
+// stands in its place).
 const launcherFlag = "-without-user-namespaces"
 
 // helperDir is where the helper is found; it need not exist.
@@ -46,6 +47,11 @@ func launcher(args []string) error {
 	}
 	if err := refuseUserNamespaces(); err != nil {
 		return fmt.Errorf("loading the filter: %w", err)
+	}
+	if option == "bwrap-old" {
+		if err := refuseNewer(); err != nil {
+			return fmt.Errorf("loading the filter: %w", err)
+		}
 	}
 	if err := syscall.Setgroups(nil); err != nil {
 		return err
@@ -113,7 +119,7 @@ func installAside(file string, mode uint32, option string, uid int) error {
 		err = os.Chown(scratch+"/upper/sbx/sbx-helper", uid, uid)
 	case "absent":
 		err = os.Remove(scratch + "/upper/sbx/sbx-helper")
-	case "bwrap":
+	case "bwrap", "bwrap-old":
 		err = placeBwrap(scratch, "")
 	case "bwrap-alone":
 		if err = placeBwrap(scratch, ""); err == nil {
@@ -199,6 +205,19 @@ func refuseUserNamespaces() error {
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 2, K: unix.CLONE_NEWUSER},
 		{Code: unix.BPF_RET | unix.BPF_K, K: refuse | uint32(unix.EPERM)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: refuse | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},
+	}
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0)
+}
+
+// refuseNewer loads a filter that knows no system call since Linux 5.4: close_range(2) is the first. All machines have
+// the same numbers for them.
+func refuseNewer() error {
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number
+		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jf: 1, K: unix.SYS_CLOSE_RANGE},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x00050000 | uint32(unix.ENOSYS)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},
 	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}

@@ -91,11 +91,11 @@ func StartProgram(c *Control, start *[]tape.Op) {
 	if errno != 0 {
 		f.Errno = int64(errno)
 	}
-	c.Main = int64(pid)
-	c.Procs[0] = Proc{PID: int32(pid), Told: 1}
-	c.Nprocs = 1
+	c.Main, c.Procs[0], c.Nprocs = int64(pid), Proc{PID: int32(pid), Told: 1}, 1
 	// The program's standard descriptors are its own now: a pipe must see its end when it closes them.
-	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, FdStdio, FdStdio+2, 0)
+	for fd := uintptr(FdStdio); fd < FdStdio+3; fd++ {
+		syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+	}
 	if f.Errno != 0 {
 		Send(c, EvFailed, f.Index, f.Errno, 0)
 		tape.Exit(1)

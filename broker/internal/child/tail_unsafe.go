@@ -44,7 +44,9 @@ func NewTail(p *plan.Plan) (*Tail, error) {
 			return nil, err
 		}
 	}
-	c.finish()
+	if c.finish(); p.Bwrap != nil {
+		closeSingly(x.rest)
+	}
 	openPlainly(x.rest)
 	compileStart(x.start, p)
 	for i, m := range places(p) {

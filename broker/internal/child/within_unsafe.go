@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -50,8 +51,8 @@ func Within() error {
 	}
 	signal.Notify(make(chan os.Signal, 1)) // to whoever is inside: nothing ends process 1
 	// Whoever reads the other end of what was handed over hears of its end from the program alone.
-	if err = unix.CloseRange(0, withinStdio+2, 0); err != nil {
-		return fmt.Errorf("closing descriptors: %w", err)
+	for fd := range withinStdio + 3 {
+		unix.Close(fd)
 	}
 	for {
 		if got, err := unix.Wait4(-1, nil, 0, nil); err != unix.EINTR && (err != nil || got == int(pid)) {
@@ -79,8 +80,20 @@ func receiveStdio() error {
 		if err = unix.Dup3(fd, withinStdio+i, unix.O_CLOEXEC); err != nil {
 			return err
 		}
+		unix.Close(fd)
 	}
-	return nil
+	return closeOnExec()
+}
+
+// closeOnExec keeps whatever was open in who has called sbx from the program, also without close_range(2).
+func closeOnExec() error {
+	list, err := os.ReadDir("/proc/self/fd")
+	for _, e := range list {
+		if fd, err := strconv.Atoi(e.Name()); err == nil {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // forkWithin never returns in the child.

@@ -34,7 +34,7 @@ func (t *term) backends(user, helper finding) []backend {
 		{Name: "helper", Here: helper.OK && setuidHelper(), Why: helper.Says, Holds: "the same, built by sbx-helper",
 			Lacks: "layers, served trees, the filtered network, sandboxes and containers inside"},
 		{Name: "bwrap", Holds: "the same, built by bubblewrap", Lacks: "what the helper lacks, noexec and " +
-			"sizes of places in memory; it is taken by nobody but who names it"},
+			"sizes of places in memory; auto takes it before Linux 5.12 alone"},
 		{Name: "landlock", Holds: "files, writes of guarded names, signals and tracing, and no network",
 			Lacks: "absence (what is not granted is refused and can be looked at), hidden processes, questions, layers, " +
 				"/tmp and a host name of its own, any socket but pairs, sandboxes inside"},
@@ -44,7 +44,7 @@ func (t *term) backends(user, helper finding) []backend {
 			Lacks: "Landlock's rules for files, sandboxes by sbx-helper, sbx exec in the container"},
 		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
 	}
-	auto := false
+	auto, old := false, !host.Facts{Kernel: host.Kernel()}.Since(5, 12) // see request.Settings.Backend
 	for i := range list {
 		b := &list[i]
 		switch b.Name {
@@ -59,7 +59,7 @@ func (t *term) backends(user, helper finding) []backend {
 		}
 		if b.Here {
 			b.Why = ""
-			b.Auto = !auto && slices.Contains([]string{"native", "helper", "landlock"}, b.Name)
+			b.Auto = !auto && (b.Name != "bwrap" || old) && !slices.Contains([]string{"vm", "devcontainer", "passthrough"}, b.Name)
 			auto = auto || b.Auto
 		}
 	}
@@ -93,8 +93,7 @@ func setuidHelper() bool {
 // backendsText is the table.
 func backendsText(list []backend) string {
 	var b strings.Builder
-	b.WriteString("backends, of which sandbox.backend = auto takes the first of native, helper and landlock that can be had " +
-		"here:\n")
+	b.WriteString("backends, and which of them sandbox.backend = auto takes here:\n")
 	for _, x := range list {
 		here := "no"
 		switch {

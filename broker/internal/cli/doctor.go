@@ -222,10 +222,36 @@ func (t *term) agentFindings() (out []finding) {
 func kernelFinding(release string) finding {
 	f := finding{What: "kernel", OK: true, Says: release}
 	var major, minor int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 5 || major == 5 && minor < 12) {
-		f.OK, f.Loss, f.Says, f.Fix = false, true, release+": sandboxes cannot be built", "Linux 5.12 or newer"
+	n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor)
+	before := func(v int) bool { return major < 5 || major == 5 && minor < v }
+	switch {
+	case n != 2 || !before(12):
+		return f
+	case before(3): // pidfd_open
+		f.Says = release + ": sandboxes cannot be built: it has no pidfd_open (5.3)"
+	default:
+		f.Says = release + ": sandboxes are built by bwrap alone, and statically; it lacks " + strings.Join(lacking(before),
+			", ")
 	}
+	f.OK, f.Loss, f.Fix = false, true, "Linux 5.12 or newer, and 5.19 for questions and Landlock"
 	return f
+}
+
+// lacking is what a kernel does not have that sbx would use for more than bubblewrap does, with what it is for.
+func lacking(before func(minor int) bool) (out []string) {
+	for _, x := range [...]struct {
+		minor int
+		what  string
+	}{{6, "openat2 (5.6: links on the way to what is mounted are only found by what they lead to)"},
+		{6, "time namespaces (5.6: --time-offset)"}, {7, "cloning into a control group (5.7)"},
+		{11, "overlays in user namespaces (5.11: layers over caches, --ephemeral)"},
+		{12, "mount_setattr (5.12: mounts of sbx's own, so judged names, served roots, the agent of answers)"},
+		{13, "Landlock (5.13, usable from 5.19)"}, {19, "notifications that survive signals (5.19: questions)"}} {
+		if before(x.minor) {
+			out = append(out, x.what)
+		}
+	}
+	return out
 }
 
 // canHold says whether sessions can be recorded below a folder, which need not be there yet.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,6 +28,15 @@ func TestDoctorMarks(t *testing.T) {
 		"odd": true} {
 		if f := kernelFinding(release); f.OK != ok || f.Loss == ok {
 			t.Errorf("%s: %+v", release, f)
+		}
+	}
+	// What an older kernel lacks is named, and nothing that it has.
+	for release, want := range map[string][2]string{"5.4.0-150-generic": {"openat2 .*overlays .*mount_setattr", ""},
+		"5.10.0": {"bwrap alone.*overlays .*mount_setattr .*Landlock", "openat2|time namespaces"},
+		"5.11.9": {"mount_setattr", "overlays"}, "4.19.0": {"cannot be built: .*pidfd_open", "bwrap"}} {
+		says := kernelFinding(release).Says
+		if !regexp.MustCompile(want[0]).MatchString(says) || want[1] != "" && regexp.MustCompile(want[1]).MatchString(says) {
+			t.Errorf("%s: %s", release, says)
 		}
 	}
 }

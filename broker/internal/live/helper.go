@@ -29,7 +29,7 @@ func (b *Broker) backend(r *run) launch.Backend {
 // choose takes the backend that the settings name. With auto it is the native one until that has failed.
 func (x *attempt) choose() (err error) {
 	b, r := x.b, x.r
-	switch r.backend = x.cfg.Sandbox.Backend; r.backend {
+	switch r.backend = x.cfg.Backend(x.facts); r.backend {
 	case backendNative, backendVM, backendDevContainer:
 		r.dropHelper()
 	case backendLandlock:

@@ -40,6 +40,10 @@ func (in *Input) direct() error {
 			in.Stdio[i] = plan.Inherit
 		}
 	}
+	if in.Bubblewrap != nil && !in.Facts.Since(5, 12) {
+		in.Losses = append(slices.Clone(in.Losses), Loss{What: "kernel " + in.Facts.Kernel,
+			Why: "it has no mount_setattr, so bwrap builds the sandbox and no other backend can be had", Fix: "Linux 5.12"})
+	}
 	in.Facts.Fuse = false
 	in.withoutLayers(by + " mounts no overlay")
 	if counts := func(l plan.Limit) bool { return l.Resource == unix.RLIMIT_NPROC }; slices.ContainsFunc(in.Limits,

@@ -86,7 +86,7 @@ func goldenCases() map[string]func() Input {
 		return in
 	}
 	bwrap := func(in Input, setuid bool) Input {
-		in.Direct, in.Bubblewrap = true, &Bubblewrap{Setuid: setuid}
+		in.Direct, in.Bubblewrap, in.Facts.Kernel = true, &Bubblewrap{Setuid: setuid}, "6.1.0"
 		return in
 	}
 	return map[string]func() Input{

@@ -160,6 +160,14 @@ func (r *Request) forStrangers(flags []policy.Setting, vars policy.Vars) ([]poli
 // OnlyNamed says whether nothing can be executed but the command and what --only names.
 func (r *Request) OnlyNamed(s Settings) bool { return len(r.Only) > 0 || s.Sandbox.Untrusted }
 
+// Backend is what holds the program. Before Linux 5.12, which has mount_setattr(2), nothing but bubblewrap mounts.
+func (s Settings) Backend(facts host.Facts) string {
+	if s.Sandbox.Backend == "auto" && !facts.Since(5, 12) {
+		return "bwrap"
+	}
+	return s.Sandbox.Backend
+}
+
 // Led has labels act where the paths of their rules lead to.
 func Led(store policy.Store) policy.Store {
 	return store.Lead(func(p string) string {

@@ -16,7 +16,8 @@ func Sentence(key string) string {
 			"itself and what --only names can be executed."
 	case "sandbox.backend":
 		return "What holds the program; auto takes the strongest that can be had: native, a set-user-id helper, landlock. " +
-			"bwrap (bubblewrap), vm (a virtual machine) and devcontainer (the project's) are taken where they are named."
+			"bwrap (bubblewrap), vm (a virtual machine) and devcontainer (the project's) are taken where they are named, " +
+			"bwrap also before Linux 5.12."
 	case "sandbox.gate":
 		return "How questions arise: by the FUSE skeleton (gatefs), by seccomp notifications (notify), or by whichever " +
 			"works here."
