@@ -99,5 +99,7 @@ func (t *Term) Explain(explainer Explainer, r *request.Request, word, kind,
 		return e, err
 	}
 	e.Note = x.Note
-	return e, x.About(&e, word, kind, access, now)
+	err = x.About(&e, word, kind, access, now)
+	x.Held(&e)
+	return e, err
 }

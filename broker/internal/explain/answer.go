@@ -22,6 +22,9 @@ type Explanation struct {
 	Note    string   `json:"note,omitempty"`
 	Event   *Event   `json:"event,omitempty"`
 	Answers []Answer `json:"answers"`
+	Backend string   `json:"backend,omitempty"` // what would hold the run, if that is not native
+	Lost    []string `json:"lost,omitempty"`    // what of the answers it cannot do
+	path    string   // where the subject leads, if it is one of the file system's
 }
 
 // About answers for one word; e has what is known of it.
@@ -54,7 +57,7 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 		return option.Wrong(err.Error(), "name a path, a host, or an event of sbx audit")
 	}
 	canon, _, st, _ := host.Resolve(x.Input.FS, p)
-	if canon != "" && canon != path.Clean(p) {
+	if e.path = cmp.Or(canon, path.Clean(p)); canon != "" && canon != path.Clean(p) {
 		e.Target = canon
 	}
 	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket,
@@ -145,6 +148,12 @@ func (e Explanation) Text() string {
 	}
 	if e.Target != "" {
 		fmt.Fprintf(&b, "  leads to %s\n", quoting.Quote(e.Target))
+	}
+	if e.Backend != "" {
+		fmt.Fprintf(&b, "  held by  %s\n", e.Backend)
+	}
+	for _, l := range e.Lost {
+		fmt.Fprintf(&b, "  loss     %s\n", quoting.ASCII(l))
 	}
 	if e.Note != "" {
 		fmt.Fprintf(&b, "  note     a run from here would be refused: %s\n", quoting.ASCII(e.Note))

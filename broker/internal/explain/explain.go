@@ -44,7 +44,9 @@ type Explainer struct {
 	Env      decide.Env
 	Sources  policy.Sources
 	Static   bool
-	Note     string // why a run from here would be refused; the rest then is about one from elsewhere
+	Backend  string         // what holds the run; "": native
+	Losses   []planner.Loss // of such a run
+	Note     string         // why a run from here would be refused; the rest then is about one from elsewhere
 }
 
 // Refresh computes everything that a decision in such a run depends on, with the rules that s has.
