@@ -164,6 +164,7 @@ func TestOlderKernel(t *testing.T) {
 			`(?s)kernel 2\.6\.\S+: it has no mount_setattr, so bwrap builds .*landlock: this kernel has none.*\[\] 4\n`},
 		{[]string{"run", "-q", "--timeout", "1s", "--", "sh", "-c", "setsid " + sleep + " & " + sleep}, 124, ""},
 		{[]string{"run", "--strict", "--", "true"}, 125, "it has no mount_setattr"},
+		{[]string{"run", "--no-suid", "--", "true"}, 125, "set-user-id, which --no-suid forbids"},
 		{[]string{"doctor"}, 1, `(?m)^  bwrap +auto `},
 		{[]string{"run", "--backend", "native", "--", "true"}, 125, "function not implemented|cloning"}, // the control
 	} {
