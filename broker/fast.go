@@ -1,4 +1,4 @@
-//go:build !sbx_plain
+//go:build linux && !sbx_plain
 
 package main
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // The runtime would look again every second, and first while the sandbox is being built, how many processors
 // there are; for that it stops every thread.
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // The runtime must open no file of its own before main, and obey no setting that main did not choose.
 //
 //go:debug containermaxprocs=0

@@ -1,4 +1,4 @@
-//go:build !sbx_launch && !sbx_host
+//go:build linux && !sbx_launch && !sbx_host
 
 package main
 

@@ -1,4 +1,4 @@
-//go:build sbx_host
+//go:build linux && sbx_host
 
 package main
 

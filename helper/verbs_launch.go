@@ -1,4 +1,4 @@
-//go:build sbx_launch
+//go:build linux && sbx_launch
 
 package main
 

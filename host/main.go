@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command sbx-host changes what lies around a sandbox, for which sbx itself links nothing. sbx starts
 // "sbx-host group" as the user where a limit was asked for and systemd has to be asked for a control group; root runs
 // "sbx-host allow-forward" on purpose. It must never be set-user-id, and never run while no group is wanted: a start of

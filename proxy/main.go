@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command sbx-proxy puts credentials into requests that leave a sandbox, so that they need not be inside. sbx starts it
 // for a run with --with or --endpoint, with sockets that were made in the sandbox's network namespace. It is what
 // speaks HTTP and TLS with programs inside and servers outside; the broker, which decides, does not. It also keeps the

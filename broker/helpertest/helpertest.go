@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package helpertest lets the tests of sbx-helper be a caller of it that is not sbx. It must hold nothing but that;
 // selftest calls it.
 package helpertest

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package sandbox runs programs in sandboxes from Go, in the caller's own process: with the settings, profiles,
 // questions and records of sbx run. It must never offer what the command does not. Programs of others import it.
 //

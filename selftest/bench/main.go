@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bench compares commands pairwise in one run: it interleaves them, so that the noise of the
 // machine falls on all alike, and prints medians, 99th percentiles and ratios to the first.
 //

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package checks holds the acceptance checks of sbx as plain data, judges their outcomes, and runs them with the built
 // binaries. It must never pass a check whose negative control did not show that the same act succeeds with the layer
 // switched off. The command `sbx selftest` calls it, and so do the tests of the product.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package checks
 
 // elsewhere lists the attacks of the corpus that need a person, a prompt, a policy file, a helper, root or the network

@@ -1,3 +1,5 @@
+//go:build linux
+
 package checks
 
 // All is the whole table, in the order of the report's groups.

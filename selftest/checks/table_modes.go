@@ -1,3 +1,5 @@
+//go:build linux
+
 package checks
 
 // machines: --vm shows images and nothing else.

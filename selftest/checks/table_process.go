@@ -1,3 +1,5 @@
+//go:build linux
+
 package checks
 
 // privileges: NS-01 to NS-05 and NS-11 to NS-14, what the program is and may become.

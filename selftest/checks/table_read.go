@@ -1,3 +1,5 @@
+//go:build linux
+
 package checks
 
 // reading: FR-01 to FR-24, the ways to the content of a file that is not granted.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package checks
 
 // resources: what can be shown in seconds and without disturbing the host; the rest is in elsewhere_test.go.

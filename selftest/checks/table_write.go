@@ -1,3 +1,5 @@
+//go:build linux
+
 package checks
 
 // writing: FW-01 to FW-09 and FW-16 to FW-20, changes outside the project.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command compare holds the results of one test suite outside of the sandbox against those inside, test by test:
 //
 //	compare [-page FILE] [-slow N] OUTSIDE INSIDE

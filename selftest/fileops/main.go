@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package main is a program that does to files what it is told, one line at a time, and says what came of it. The tests
 // run it outside and in sandboxes and compare (selftest/fileops_test.go). It must decide nothing.
 package main

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command linked counts the lines of this module's own source that a built program really holds, by the table of
 // functions and lines in its file; what was inlined counts as well. It must not guess: what it counts is in the
 // program. make audit-helper runs it on bin/sbx-helper.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command netbench measures a network from inside: how fast bytes come and go, how long a round trip, a connection and
 // a look-up take. It must time only what it names, never its own start. selftest/testdata/bench_network.sh runs it in
 // and out of sandboxes, in turn.

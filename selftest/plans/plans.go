@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package plans holds plans that tests carry out or compile. It must hold nothing of what a sandbox of sbx has:
 // planner's plans are for that. The tests of the packages that carry plans out call it.
 package plans

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 // act is one forbidden thing and the name checks call it by.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package main is the program that runs inside a sandbox during `sbx selftest` and performs one forbidden act per call.
 // It must never do lasting harm: every act is bounded, cleans up, sends no packet to a real host, and is not performed
 // while root of the host. The runner in selftest/checks starts it, inside sandboxes and (for negative controls)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package stage
 
 import "sbx.example/sbx/shared/tape"

@@ -1,3 +1,5 @@
+//go:build linux
+
 package tape
 
 // The tape's instructions. A call is a raw system call whose arguments may come from registers; an

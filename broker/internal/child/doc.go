@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package child is process 1 of a sandbox as the broker sees it: it compiles a plan to tapes, clones process 1, follows
 // what it reports, and starts and signals programs in it. It must never decide what is in a sandbox, nor know how a
 // start is made faster: that is faststart's, and may be missing. launch and bwrap call it once per sandbox; live, gate,

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package credential grants a run the use of credentials that are never inside: from settings and --with to what
 // sbx-proxy is told, what stands for the credentials inside, and the record of their use. It must never let a value
 // into the sandbox, into an argument list or into an environment, nor parse what a program inside has sent: sbx-proxy

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package idmap gives a sandbox the subordinate ids of its user (subuid(5)), so that containers inside can have users
 // of their own. The maps of the sandbox are written by newuidmap(1) and newgidmap(1) outside, where they may be
 // set-user-id; inside, where nothing gains privileges, programs of the same names (Client) ask the broker (Server),

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package inotify reads what inotify instances report, knows which of it a program has caused itself, and ends
 // instances without waiting for them. It is for whoever watches something for a session, and knows nothing of sbx.
 package inotify

@@ -1,3 +1,5 @@
+//go:build linux
+
 package inotify
 
 // Expected are events that a program causes itself. Not all of them come: equal ones are reported once, and not every

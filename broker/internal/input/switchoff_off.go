@@ -1,4 +1,4 @@
-//go:build !sbx_testhooks
+//go:build linux && !sbx_testhooks
 
 package input
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package learner collects what a session with --learn sees, and writes the policy that package learn makes of it. It
 // must not decide anything: the session does. Package live hands it what was settled.
 package learner

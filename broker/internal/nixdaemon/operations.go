@@ -1,3 +1,5 @@
+//go:build linux
+
 package nixdaemon
 
 // Operations with a case of their own.

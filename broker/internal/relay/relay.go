@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package relay serves a socket that a filter stands behind, and keeps count of its connections and of those that it
 // opens to the host. It must never read or write a byte of a connection: what is passed on is the filter's to decide.
 // It is called by sshagent and nixdaemon, which embed a Server and give it what serves one client; doors and

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package fuse speaks the FUSE protocol with the kernel (linux/fuse.h, fuse(4)): it reads requests from
 // /dev/fuse, calls a FileSystem, and writes the replies. It must not know what is served, and starts
 // nothing before it is told to: no goroutine, no pool, no package-level work, because every sandbox waits

@@ -1,3 +1,5 @@
+//go:build linux
+
 package fuse
 
 // ReadOnly is the part of a FileSystem that changes nothing, of those that only show something: each embeds it, and

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package gatefs serves directories of a sandbox as a FUSE file system: the root's skeleton, whose gated names wait for
 // an answer, and guarded directories, writable loopbacks of the host in which hidden names do not exist and guarded
 // names cannot be changed. Which names those are it is told (Tree, Options); it applies that at every access, and asks

@@ -1,3 +1,5 @@
+//go:build linux
+
 package grants
 
 import "context"

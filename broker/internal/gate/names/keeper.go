@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package names carries out what a session does to names that need care, in directories that it may write.
 //
 // Under some names secrets are kept (.env, key.pem). Such a name says nothing certain: what has it is judged as it is

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package served describes what a served file system shows: directories, whose names they have, and what asks. It must
 // not look at the host. Package gate words it from a plan, and package gatefs serves it.
 package served

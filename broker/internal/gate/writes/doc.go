@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package writes carries out, for the programs of a sandbox, the calls that make or change names in trees that the
 // kernel shows them read-only: it asks the judge of names about each, does what is allowed beneath the writable root of
 // the tree by descriptor, with the caller's mask of modes, and hands opened files back. What it does not carry out it
