@@ -1,7 +1,7 @@
 # make          build bin/sbx, bin/sbx-helper (where there is one), bin/sbx-host, bin/sbx-proxy and bin/sbx-probe, all static
 # make demo     a real job in a sandbox, and what is blocked there
 # make test     all tests; as root on Debian what they need is installed first
-# make check    gofmt, vet, staticcheck
+# make check    gofmt, vet, staticcheck; also for arm64 and macOS, what is built there
 # make plain    the scripts of a run, with sbx built without broker/internal/faststart (PLAIN=. for all)
 # make race     the packages that can, with Go's race detector; prints what their tests cover
 # make bench    start-up against bubblewrap, paired, approvals over the socket, the host under bombs, as an ordinary user; as root the network too
@@ -71,6 +71,8 @@ check:
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./host
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./proxy
+	@for arch in arm64 amd64; do set -x; GOOS=darwin GOARCH=$$arch CGO_ENABLED=0 $(GO) build -o /dev/null ./broker || exit 1; done
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) vet -tags sbx_plain ./broker
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	$(GO) tool staticcheck ./...

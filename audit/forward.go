@@ -53,7 +53,7 @@ func NewForwarder(kind, path string) (*Forwarder, error) {
 
 func (f *Forwarder) connect() error {
 	f.release()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := datagramSocket()
 	if err != nil {
 		return err
 	}

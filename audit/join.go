@@ -53,7 +53,7 @@ func (w *Writer) join() error {
 		err = unix.Fstat(fd, &st)
 	}
 	if err == nil {
-		w.dev, w.ino, w.size = st.Dev, st.Ino, st.Size
+		w.dev, w.ino, w.size = uint64(st.Dev), st.Ino, st.Size
 		err = w.intact() // who had its turn may have removed it
 	}
 	if err != nil || st.Size == 0 {

@@ -24,7 +24,7 @@ func (w *Writer) rotate() error {
 		// An append-only file cannot be renamed.
 		setAppendOnly(w.fd, false)
 	}
-	if err := unix.Renameat2(w.dir, w.name, w.dir, old, unix.RENAME_NOREPLACE); err != nil {
+	if err := renameNew(w.dir, w.name, old); err != nil {
 		return fmt.Errorf("renaming to %s: %w", old, err)
 	}
 	last := w.fd

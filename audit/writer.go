@@ -130,27 +130,11 @@ func (w *Writer) open() error {
 		unix.Close(fd)
 		return fmt.Errorf("creating audit log %s: %w", w.path, err)
 	}
-	w.fd, w.dev, w.ino, w.size, w.unnamed = fd, st.Dev, st.Ino, 0, true
+	w.fd, w.dev, w.ino, w.size, w.unnamed = fd, uint64(st.Dev), st.Ino, 0, true
 	if w.opts.AppendOnlyAttr {
 		setAppendOnly(fd, true)
 	}
 	return nil
-}
-
-// fsAppend is FS_APPEND_FL, which x/sys lacks.
-const fsAppend = 0x20
-
-// setAppendOnly is best effort: without CAP_LINUX_IMMUTABLE, or on tmpfs, the hash chain alone must do.
-func setAppendOnly(fd int, on bool) {
-	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
-	if err != nil {
-		return
-	}
-	flags &^= fsAppend
-	if on {
-		flags |= fsAppend
-	}
-	_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
 }
 
 // Append stores one record and returns it as stored; kinds that decide something are on disk then, with everything
@@ -201,7 +185,7 @@ func (w *Writer) sync(seq uint64) error {
 		w.syncing = true
 		last, name := w.seq, w.unnamed
 		w.mu.Unlock()
-		err = unix.Fdatasync(fd)
+		err = syncData(fd)
 		if err == nil && name {
 			err = unix.Fsync(w.dir)
 		}
@@ -299,7 +283,7 @@ func (w *Writer) store(line []byte, sync bool) error {
 	}
 	w.size += int64(n)
 	if sync {
-		if err := unix.Fdatasync(w.fd); err != nil {
+		if err := syncData(w.fd); err != nil {
 			return err
 		}
 	}
@@ -339,7 +323,7 @@ func (w *Writer) intact() error {
 	}
 	var named unix.Stat_t
 	if err := unix.Fstatat(w.dir, w.name, &named, unix.AT_SYMLINK_NOFOLLOW); err != nil || named.Ino != w.ino ||
-		named.Dev != w.dev {
+		uint64(named.Dev) != w.dev {
 		return fmt.Errorf("%w: its name leads elsewhere", ErrVanished)
 	}
 	return nil

@@ -1,3 +1,5 @@
+//go:build linux
+
 package selftest
 
 import (
@@ -52,8 +54,9 @@ var mayImport = map[string][]string{
 	"broker/internal/policy/ownfile":  {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/manual":   {},
 	"broker/internal/policy/pathname": {"broker/internal/policy/excerpt"},
-	"broker/internal/policy": {"broker/internal/policy/pathname", "broker/internal/policy/ownfile",
-		"broker/internal/policy/excerpt", "broker/internal/policy/tomlscan",
+	"broker/internal/policy/mac":      {},
+	"broker/internal/policy": {"broker/internal/policy/mac", "broker/internal/policy/pathname",
+		"broker/internal/policy/ownfile", "broker/internal/policy/excerpt", "broker/internal/policy/tomlscan",
 		"broker/internal/policy/peer", "broker/internal/policy/amount", "broker/internal/policy/manual"},
 	"broker/internal/policy/foreign": {"broker/internal/policy", "broker/internal/policy/excerpt",
 		"broker/internal/policy/ownfile",
@@ -106,6 +109,11 @@ var mayImport = map[string][]string{
 	// planner alone speaks both policy and plan, so that no word of policy reaches privileged code.
 	// a plan in bubblewrap's words
 	"broker/internal/bwrapline": {"broker/plan"},
+	// the view in the words of macOS's sandbox, and back
+	"broker/internal/seatbelt": {"broker/internal/guard", "broker/internal/planner"},
+	// a run that it holds
+	"broker/internal/held": {"audit", "broker/internal/control", "broker/internal/launch", "broker/internal/planner",
+		"broker/internal/session", "broker/plan"},
 	"broker/internal/planner": {"broker/internal/bwrapline", "broker/internal/secrets", "broker/internal/policy",
 		"broker/internal/host",
 		"broker/internal/guard", "broker/plan"},
@@ -302,7 +310,7 @@ var mayImport = map[string][]string{
 		"broker/internal/gate/served", "broker/internal/session",
 		"broker/internal/steps", "broker/plan", "seccompbpf", "shared/stage"},
 	// the command line
-	"broker/internal/cli": {
+	"broker/internal/cli": {"audit", "broker/internal/held", "broker/internal/seatbelt",
 		"broker/internal/agent", "broker/internal/bwrap", "broker/internal/bwrapline", "broker/internal/child",
 		"broker/internal/command",
 		"broker/internal/confine",
@@ -340,6 +348,9 @@ var mayImport = map[string][]string{
 var testsMayImport = map[string][]string{
 	// the example reads the record
 	"broker/sandbox": {"audit"},
+	// what profiles say, as a run asks for it
+	"broker/internal/seatbelt": {"broker/internal/host", "broker/internal/policy", "broker/internal/policy/mac",
+		"broker/internal/policy/pathname", "broker/internal/request", "broker/plan"},
 	// is a hostile caller of sbx-helper, reads the plan that a session leaves, performs checks with layers missing
 	"selftest":                  {"broker/plan", "shared/wire", "broker/helpertest", "selftest/checks"},
 	"shared/stage":              {"selftest/plans"},
@@ -356,7 +367,7 @@ var testsMayImport = map[string][]string{
 
 // mayStart lists the files beside package program that start programs, or name the system call, with the reason.
 var mayStart = map[string]string{
-	"broker/internal/launch/backend.go":   "the command of a run without a sandbox, which is what the user asked for",
+	"broker/internal/launch/outside.go":   "the command of a run without a sandbox, or sandbox-exec, as the user asked",
 	"broker/internal/tools/host.go":       "a program.Program, by its own Command; os/exec says how it ended",
 	"helper/caller.go":                    "itself, with an empty environment",
 	"host/forward.go":                     "iptables, from the system's directories, when root asks for it",
@@ -412,6 +423,26 @@ var testsMayUse = map[string]string{
 var notLinked = [...]string{"github.com/containerd", "github.com/coreos", "github.com/godbus",
 	"google.golang.org/protobuf", "github.com/cilium", "github.com/sirupsen", "net/http", "crypto/tls",
 	"crypto/x509", "github.com/landlock-lsm", "filippo.io"}
+
+// What is built for macOS imports nothing that is Linux's alone, nor do its tests: a file of either without its tag is
+// found here, and what it calls by make check.
+func TestMacImports(t *testing.T) {
+	for _, arch := range []string{"arm64", "amd64"} {
+		c := exec.Command("go", "list", "-test", "-deps", "../...")
+		c.Env = append(os.Environ(), "GOOS=darwin", "GOARCH="+arch, "CGO_ENABLED=0")
+		out, err := c.CombinedOutput()
+		for _, want := range []string{"/broker\n", "/broker/internal/seatbelt\n", "/broker/internal/explain\n"} {
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Fatalf("%s: %v\n%s", arch, err, out)
+			}
+		}
+		for _, never := range []string{"/shared/stage\n", "/broker/internal/child\n", "/broker/internal/gate\n"} {
+			if strings.Contains(string(out), never) {
+				t.Errorf("%s: %s is built for macOS", arch, strings.TrimSpace(never))
+			}
+		}
+	}
+}
 
 // What sbx-host and sbx-proxy are for stays out of every start of sbx.
 func TestLibrariesOfTheHostProgramStayThere(t *testing.T) {

@@ -52,15 +52,5 @@ func (s Sessions) Socket(sid string) string { return filepath.Join(s.dir, sid, "
 // Dial connects to a session.
 func (s Sessions) Dial(sid string) (*Session, error) { return control.Dial(s.dir, sid) }
 
-// Programs connects to a session to start programs in it. One connection is good for any number of them, one after the
-// other; those that run at once want one each.
-func (s Sessions) Programs(sid string) (Programs, error) {
-	c, err := control.DialExec(s.dir, sid)
-	return Programs{c}, err
-}
-
-// Resume takes a connection for starting programs over, on which got has come already.
-func Resume(fd int, got []byte) Programs { return Programs{control.ResumeExec(fd, got)} }
-
 // IsDead says whether an error means that the session has ended.
 func IsDead(err error) bool { return control.IsDead(err) }

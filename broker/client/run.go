@@ -1,3 +1,5 @@
+//go:build linux
+
 package client
 
 import (
@@ -215,3 +217,13 @@ func (p *pipes) close() {
 		}
 	}
 }
+
+// Programs connects to a session to start programs in it. One connection is good for any number of them, one after the
+// other; those that run at once want one each.
+func (s Sessions) Programs(sid string) (Programs, error) {
+	c, err := control.DialExec(s.dir, sid)
+	return Programs{c}, err
+}
+
+// Resume takes a connection for starting programs over, on which got has come already.
+func Resume(fd int, got []byte) Programs { return Programs{control.ResumeExec(fd, got)} }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package changes
 
 import (
@@ -25,9 +27,6 @@ type Layer struct {
 
 	elsewhere func(string) bool // see Elsewhere; nil: nothing is
 }
-
-// Repository is the Why of a grant that shows the repository of a linked worktree.
-const Repository = "the project's repository"
 
 // containers is the Why of the place where a session keeps containers: nothing in it is a change of the host's files.
 const containers = "--containers"

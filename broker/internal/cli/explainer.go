@@ -5,9 +5,6 @@ import (
 
 	"sbx.example/sbx/broker/internal/explain"
 	"sbx.example/sbx/broker/internal/host"
-	"sbx.example/sbx/broker/internal/input"
-	"sbx.example/sbx/broker/internal/launch"
-	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -33,30 +30,18 @@ func (t *term) explainerIn(q request.Request, facts host.Facts, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	r := input.Run{Request: &q, Argv: []string{"true"}, Mode: s.Mode(facts), Env: t.Env, Std: t.Std, Warn: t.Warn}
-	backend := s.Backend(facts)
-	switch backend {
-	case "bwrap":
-		if r.Helper, err = launch.FindBubblewrap(q.NoSuid); err != nil {
-			return nil, err
-		}
-	case "helper":
-		r.Helper = &launch.Helper{}
-	case "landlock":
-		r.InPlace, r.Asks, r.Mode = true, r.Mode == "dynamic", "static"
-	}
-	in, _, err := r.Make(s, facts)
-	if err != nil {
-		return nil, err
-	}
-	input.Assign(in, "why", "/nonexistent")
-	x := &explain.Explainer{Settings: s, Input: in, Sources: request.Sources(t.Env, facts, s.Vars.Project),
-		Static: r.Mode != "dynamic"}
-	if backend != "auto" {
-		x.Backend = backend
-	}
-	if x.Plan, x.Losses, err = planner.Build(*in); err != nil {
+	x := &explain.Explainer{Settings: s, Sources: request.Sources(t.Env, facts, s.Vars.Project)}
+	if err := t.planned(x, &q, facts); err != nil {
 		return nil, err
 	}
 	return x, x.Refresh(now)
+}
+
+// placedFor has an explainer answer for a run that macOS's sandbox holds.
+func (t *term) placedFor(x *explain.Explainer, q *request.Request, facts host.Facts) error {
+	p, err := t.place(q, []string{"true"}, x.Settings, facts, "why", "/nonexistent")
+	if err == nil {
+		x.Input, x.Plan, x.Static = p.in, p.plan, true
+	}
+	return err
 }

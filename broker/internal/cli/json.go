@@ -3,16 +3,12 @@ package cli
 import (
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/planner"
-	"sbx.example/sbx/broker/plan"
 )
 
-// dryRunJSON is the answer to --dry-run --json: {"plan": …, "losses": […]}.
-func dryRunJSON(p *plan.Plan, losses []planner.Loss) string {
-	if losses == nil {
-		losses = []planner.Loss{}
-	}
+// placedJSON is the answer to --dry-run --json for a run that macOS's sandbox holds: {"seatbelt": …, "losses": […]}.
+func placedJSON(x *placed) string {
 	return command.Encode(struct {
-		Plan   *plan.Plan     `json:"plan"`
-		Losses []planner.Loss `json:"losses"`
-	}{p, losses})
+		Seatbelt string         `json:"seatbelt"`
+		Losses   []planner.Loss `json:"losses"`
+	}{x.text, append([]planner.Loss{}, x.losses...)})
 }

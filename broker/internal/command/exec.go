@@ -1,3 +1,5 @@
+//go:build linux
+
 package command
 
 import (
@@ -134,29 +136,6 @@ func (t *Term) attach(args []string) int {
 	}
 	return t.exec(&execRequest{sid: args[0], tty: 1, argv: []string{"/bin/sh", "-c",
 		`command -v "$SHELL" >/dev/null && exec "$SHELL" || exec /bin/sh`}})
-}
-
-// sessions is where this user's sessions are found. Nothing is made or looked at that an exec has no time for.
-func (t *Term) sessions() client.Sessions {
-	home := host.Lookup(t.Env, "HOME")
-	if !strings.HasPrefix(home, "/") {
-		home = host.Read(t.Env).Home
-	}
-	return client.At(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), home)
-}
-
-// connect connects to a session by dial. One that is alive but has no socket yet is about to have it.
-func connect[C any](t *Term, sid string, dial func(string) (C, error)) (C, error) {
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := dial(sid)
-		if err == nil || !client.IsDead(err) {
-			return c, err
-		}
-		if time.Since(begin) > 2*time.Second || !t.sessionAlive(sid) {
-			return c, &planner.Refusal{What: "no session " + sid + " is running",
-				Hint: "sbx ls lists sessions; sbx run --detach --name " + sid + " starts one"}
-		}
-	}
 }
 
 func (t *Term) exec(q *execRequest) int {

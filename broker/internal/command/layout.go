@@ -2,11 +2,14 @@ package command
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
 )
 
 // What people read is laid out for the terminal that it goes to: lines break between words, tables leave columns out.
@@ -154,4 +157,28 @@ func fit(heads []Column, rows [][]string, width int) []int {
 		sizes[most] = 0
 	}
 	return sizes
+}
+
+// Short is a directory as people write it.
+func Short(dir plan.Bytes, home string) string {
+	if rest, below := strings.CutPrefix(string(dir), home); below && home != "" && (rest == "" || rest[0] == '/') {
+		if rest == "" {
+			return "~"
+		}
+		return "~" + plan.Bytes(rest).Quote()
+	}
+	return dir.Quote()
+}
+
+// Age is a time that has passed, in one unit.
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(max(d, 0).Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

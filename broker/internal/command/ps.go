@@ -1,3 +1,5 @@
+//go:build linux
+
 package command
 
 import (
@@ -93,30 +95,6 @@ func (t *Term) ps(sids []string, js bool) int {
 		{Head: "CPU", Right: true, Spare: 3},
 		{Head: "MEMORY", Right: true, Spare: 3}, {Head: "COMMAND"}}, rows))
 	return 0
-}
-
-// Short is a directory as people write it.
-func Short(dir plan.Bytes, home string) string {
-	if rest, below := strings.CutPrefix(string(dir), home); below && home != "" && (rest == "" || rest[0] == '/') {
-		if rest == "" {
-			return "~"
-		}
-		return "~" + plan.Bytes(rest).Quote()
-	}
-	return dir.Quote()
-}
-
-// Age is a time that has passed, in one unit.
-func Age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(max(d, 0).Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
 // stateWord says what a process does; letter is that of proc_pid_stat(5).

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -75,32 +76,6 @@ func (t *Term) kill(q *killRequest, sids []string) int {
 		}
 		return t.with(sid, func(c *client.Session) error { return endedMeanwhile(c.Kill(q.pid, q.signal)) })
 	})
-}
-
-// Freeze is sbx freeze.
-func (t *Term) Freeze() Row {
-	return t.stateCommand("freeze", "stop every process of sessions",
-		"Stops every process of the sessions until sbx thaw: with the session's "+
-			"control group if it has one, with SIGSTOP\notherwise. sbx ls says which.", (*client.Session).Freeze)
-}
-
-// Thaw is sbx thaw.
-func (t *Term) Thaw() Row {
-	return t.stateCommand("thaw", "let frozen sessions go on", "Lets the processes of frozen sessions go on.",
-		(*client.Session).Thaw)
-}
-
-func (t *Term) stateCommand(name, help, text string, do func(*client.Session) error) Row {
-	return Row{
-		Command: option.Command{Name: name, Args: "SID...", Help: help, Text: text,
-			Words: []option.Word{{From: option.Session}}},
-		Begin: Answering(func(sids []string) int {
-			if len(sids) == 0 {
-				return t.Fail(option.Wrong("sbx "+name+" wants a session", "sbx ls lists them"))
-			}
-			return t.Each("sessions", "sid", sids, func(sid string) error { return t.with(sid, do) })
-		}),
-	}
 }
 
 // with connects to a session.
@@ -180,4 +155,27 @@ func (t *Term) ControlRoot() (string, error) {
 		return "", &planner.Refusal{What: err.Error()}
 	}
 	return root, nil
+}
+
+// sessions is where this user's sessions are found. Nothing is made or looked at that an exec has no time for.
+func (t *Term) sessions() client.Sessions {
+	home := host.Lookup(t.Env, "HOME")
+	if !strings.HasPrefix(home, "/") {
+		home = host.Read(t.Env).Home
+	}
+	return client.At(host.Lookup(t.Env, "XDG_RUNTIME_DIR"), host.Lookup(t.Env, "XDG_STATE_HOME"), home)
+}
+
+// connect connects to a session by dial. One that is alive but has no socket yet is about to have it.
+func connect[C any](t *Term, sid string, dial func(string) (C, error)) (C, error) {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		c, err := dial(sid)
+		if err == nil || !client.IsDead(err) {
+			return c, err
+		}
+		if time.Since(begin) > 2*time.Second || !t.sessionAlive(sid) {
+			return c, &planner.Refusal{What: "no session " + sid + " is running",
+				Hint: "sbx ls lists sessions; sbx run --detach --name " + sid + " starts one"}
+		}
+	}
 }

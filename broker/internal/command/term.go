@@ -75,3 +75,18 @@ func (t *Term) Confirm(question string) bool {
 	answer := strings.ToLower(t.Ask(question + " [y/N]"))
 	return answer == "y" || answer == "yes"
 }
+
+// Harmless takes the control characters out of a file's text that goes to a terminal; elsewhere it is left
+// as it is, for git apply to read.
+func (t *Term) Harmless(s string) string {
+	if st, err := t.Std[1].Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 &&
+			r <= 0x2069) {
+			return '?'
+		}
+		return r
+	}, s)
+}

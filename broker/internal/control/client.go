@@ -144,22 +144,22 @@ type Client struct {
 // patience bounds every wait for a broker that should answer at once.
 const patience = 5 * time.Second
 
-func connect(dir int) (*os.File, error) {
-	fd, err := connectRaw(dir)
+func connect(dir int, folder string) (*os.File, error) {
+	fd, err := connectRaw(dir, folder)
 	if err != nil {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "session socket"), nil
 }
 
-func connectRaw(dir int) (int, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+func connectRaw(dir int, folder string) (int, error) {
+	fd, err := streamSocket()
 	if err != nil {
 		return -1, err
 	}
 	// EAGAIN: the broker's backlog is full.
 	for wait := time.Millisecond; ; wait *= 2 {
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: sockName(dir)})
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: sockName(dir, folder)})
 		if err != unix.EAGAIN || wait > 4*time.Second {
 			break
 		}
@@ -179,7 +179,7 @@ func Dial(root, sid string) (*Client, error) {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
 	defer unix.Close(dir)
-	f, err := connect(dir)
+	f, err := connect(dir, folderOf(root, sid))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}

@@ -122,16 +122,15 @@ func checkOwner(fd int, shown string, forbidden uint32) error {
 	if int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to uid %d, not to you: %w", plan.Bytes(shown).Quote(), st.Uid, unix.EPERM)
 	}
-	if st.Mode&forbidden != 0 {
+	if uint32(st.Mode)&forbidden != 0 {
 		return fmt.Errorf("%s has mode %04o, others may use it: chmod 700 it: %w", plan.Bytes(shown).Quote(), st.Mode&0o7777,
 			unix.EPERM)
 	}
 	return nil
 }
 
-// sockName names the socket through the descriptor of its folder: the folder that was checked is the one
-// that is used, and the 108 bytes of a socket address are enough however long the path is.
-func sockName(dir int) string { return fmt.Sprintf("/proc/self/fd/%d/sock", dir) }
+// folderOf is the folder of a session's socket.
+func folderOf(root, sid string) string { return filepath.Join(root, sid) }
 
 func openSession(root, sid string) (int, error) {
 	if err := plan.ValidSession(sid); err != nil {

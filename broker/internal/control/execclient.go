@@ -41,7 +41,7 @@ func DialExec(root, sid string) (*ExecClient, error) {
 		return nil, fmt.Errorf("connecting to session %s: %w", sid, err)
 	}
 	defer unix.Close(dir)
-	fd, err := connectRaw(dir)
+	fd, err := connectRaw(dir, folderOf(root, sid))
 	if err == nil {
 		if err = unix.SetNonblock(fd, false); err != nil {
 			unix.Close(fd)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,15 +48,13 @@ func Sweep(root, sid string) {
 		return
 	}
 	defer unix.Close(dir)
-	fd, err := connectRaw(dir)
+	fd, err := connectRaw(dir, folderOf(root, sid))
 	if err == nil {
 		unix.Close(fd)
 	}
 	if errors.Is(err, unix.ENOENT) { // it may be about to have one
 		var st unix.Stat_t
-		var now unix.Timespec
-		_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
-		if unix.Fstat(dir, &st) == nil && now.Sec-st.Mtim.Sec > 60 {
+		if unix.Fstat(dir, &st) == nil && time.Now().Unix()-st.Mtim.Sec > 60 {
 			_ = unix.Rmdir(root + "/" + sid)
 		}
 	}
@@ -137,16 +136,16 @@ func Listener(root, sid string) (pid int, err error) {
 		return 0, err
 	}
 	defer unix.Close(dir)
-	f, err := connect(dir)
+	f, err := connect(dir, folderOf(root, sid))
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	cred, err := unix.GetsockoptUcred(int(f.Fd()), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil || int(cred.Uid) != os.Geteuid() || cred.Pid <= 1 {
+	uid, pid, err := peerOf(int(f.Fd()))
+	if err != nil || uid != os.Geteuid() || pid <= 1 {
 		return 0, errors.Join(errors.New("the session's socket is not this user's"), err)
 	}
-	return int(cred.Pid), nil
+	return pid, nil
 }
 
 // Clean removes what brokers that are gone have left of their sockets, and with records of their sessions in root.

@@ -27,7 +27,7 @@ func (r *rightsReader) receive(fd int, b []byte, how int) (n int, err error) {
 	var oob [32]byte // unix.CmsgSpace(4 * 4)
 	var on, flags int
 	for {
-		n, on, flags, _, err = unix.Recvmsg(fd, b, oob[:], unix.MSG_CMSG_CLOEXEC|how)
+		n, on, flags, _, err = unix.Recvmsg(fd, b, oob[:], closeRights|how)
 		if err != unix.EINTR {
 			break
 		}

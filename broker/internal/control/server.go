@@ -85,7 +85,7 @@ func Listen(root string, info Info, h Handlers, opt Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(dir)
+	l, err := listen(dir, folderOf(root, info.SID))
 	if err != nil {
 		unix.Close(dir)
 		return nil, fmt.Errorf("listening for session %s: %w", info.SID, err)
@@ -105,20 +105,19 @@ func (s *Server) hello() []byte {
 
 var errRunning = errors.New("a session of this name is running: choose another name")
 
-func listen(dir int) (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+func listen(dir int, folder string) (*os.File, error) {
+	fd, err := streamSocket()
 	if err != nil {
 		return nil, err
 	}
-	// The mode of the descriptor becomes that of the name: 0600 from its first moment.
-	if err := unix.Fchmod(fd, 0o600); err != nil {
+	if err := privateSocket(fd); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	addr := &unix.SockaddrUnix{Name: sockName(dir)}
+	addr := &unix.SockaddrUnix{Name: sockName(dir, folder)}
 	err = unix.Bind(fd, addr)
 	if err == unix.EADDRINUSE {
-		if c, cerr := connect(dir); cerr == nil {
+		if c, cerr := connect(dir, folder); cerr == nil {
 			c.Close()
 			unix.Close(fd)
 			return nil, errRunning
@@ -149,7 +148,7 @@ func (s *Server) Serve() error {
 		fd := -1
 		var aerr error
 		err := rc.Read(func(l uintptr) bool {
-			fd, _, aerr = unix.Accept4(int(l), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+			fd, aerr = accept(int(l))
 			return aerr != unix.EAGAIN
 		})
 		switch {

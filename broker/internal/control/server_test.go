@@ -1,3 +1,5 @@
+//go:build linux
+
 package control
 
 import (
@@ -146,7 +148,7 @@ func (b *bench) connect() net.Conn {
 		b.t.Fatal(err)
 	}
 	defer unix.Close(dir)
-	c, err := net.Dial("unix", sockName(dir))
+	c, err := net.Dial("unix", sockName(dir, ""))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -223,7 +223,7 @@ func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 		row.Scope, row.Once = "built-in", "sbx run --rw "+quoting.Shell(p)
 		row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 		return true
-	case a != policy.Write:
+	case a != policy.Write, v.Action == guard.Index && x.Input.Placed: // nobody looks at contents there
 		return false
 	}
 	row.Decision, row.Layer, row.Scope, row.Rule, row.Reason = "deny", "guard", "built-in", name, v.Why
@@ -334,7 +334,7 @@ func (x *Explainer) mountAt(p string) *plan.Mount {
 	for i := range x.Plan.Mounts {
 		m := &x.Plan.Mounts[i]
 		shows := m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Tmpfs &&
-			m.Target != "/" || m.Kind == plan.Proc
+			m.Target != "/" || m.Kind == plan.Proc || m.Kind == plan.Absent
 		if !shows && m.Target != p || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" &&
 			m.Kind == plan.Tmpfs {
 			continue
@@ -343,7 +343,7 @@ func (x *Explainer) mountAt(p string) *plan.Mount {
 			best = m
 		}
 	}
-	if best == nil {
+	if best == nil || best.Kind == plan.Absent {
 		return nil
 	}
 	rel := strings.TrimPrefix(p, best.Target+"/")

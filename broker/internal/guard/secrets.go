@@ -86,6 +86,9 @@ func Dependency(name string) bool {
 	return slices.Contains(dependencies(), name)
 }
 
+// Dependencies are the names of such directories.
+func Dependencies() []string { return dependencies() }
+
 func dependencies() []string {
 	return []string{"node_modules", "bower_components", "site-packages", "dist-packages", "vendor", "third_party",
 		".venv", "venv", ".tox", ".nox", "__pycache__"}

@@ -11,7 +11,6 @@ import (
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
-	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -55,11 +54,7 @@ func Of(err error) string {
 		return plan.Bytes(x.Path).Quote() + " exists on the host and is not granted in the sandbox; grant it with --ro " +
 			plan.Bytes(x.Path).Quote()
 	}
-	var f *steps.Fault
-	if errors.As(err, &f) {
-		return faultHint(f)
-	}
-	return ""
+	return ofFault(err)
 }
 
 func missingHint(m *planner.Missing) string {
@@ -76,23 +71,4 @@ func missingHint(m *planner.Missing) string {
 func refusedInside(x *launch.ExecError) bool {
 	return x.Status == 127 && host.Exists(x.Path) || errors.Is(x.Err, syscall.EACCES) &&
 		unix.Access(x.Path, unix.X_OK) == nil
-}
-
-// faultHint looks up what a failed step means to a person.
-func faultHint(f *steps.Fault) string {
-	switch {
-	case f.Step == "cloning" && isErrno(f, "EPERM", "ENOSPC", "EUSERS"):
-		return host.UserNamespaceHint()
-	case (f.Step == "cloning" || f.Step == "starting a process") && isErrno(f, "EAGAIN"):
-		return "the limit on processes (RLIMIT_NPROC) is reached; end some, or raise it"
-	case strings.HasPrefix(f.Step, "writing") && isErrno(f, "EPERM", "EACCES"):
-		return host.UserNamespaceHint()
-	case isErrno(f, "EMFILE", "EBADF"):
-		return fewFiles
-	case isErrno(f, "ESTALE"):
-		return "the path was replaced while the sandbox was being built; try again"
-	case f.Step == "opening terminal":
-		return "no pseudo-terminal is left; close some terminals or redirect input and output"
-	}
-	return ""
 }

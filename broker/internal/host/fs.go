@@ -48,7 +48,11 @@ func (FS) Lstat(p string) (Stat, error) {
 	if err := unix.Lstat(p, &st); err != nil {
 		return Stat{}, &os.PathError{Op: "lstat", Path: p, Err: err}
 	}
-	return Stat{typeOf(st.Mode), st.Dev, st.Ino, uint64(st.Nlink), st.Uid, st.Mode & 0o7777}, nil
+	return statOf(&st), nil
+}
+
+func statOf(st *unix.Stat_t) Stat {
+	return Stat{typeOf(uint32(st.Mode)), uint64(st.Dev), st.Ino, uint64(st.Nlink), st.Uid, uint32(st.Mode) & 0o7777}
 }
 
 func typeOf(mode uint32) Type {
@@ -96,62 +100,13 @@ func Lists(list []Entry, name string) bool {
 // unknown is the type of an entry on a file system that does not say.
 const unknown Type = 255
 
-// EachEntry passes on what the open directory fd has, "." and ".." left out, until each has enough. It reads
-// getdents64(2) itself: planning lists directories of hundreds of names and needs nothing but name and type.
-func EachEntry(fd int, each func(Entry) bool) error {
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := unix.Getdents(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return err
-		}
-		for b := string(buf[:n]); len(b) > 19; { // struct linux_dirent64: ino, off (8 bytes each), reclen (2), type (1), name
-			size := int(b[16]) | int(b[17])<<8
-			if size < 20 || size > len(b) {
-				break
-			}
-			name, _, _ := strings.Cut(b[19:size], "\x00")
-			typ := entryType(b[18])
-			b = b[size:]
-			if name == "." || name == ".." {
-				continue
-			}
-			if typ == unknown {
-				typ = typeAt(fd, name)
-			}
-			if !each(Entry{name, typ}) {
-				return nil
-			}
-		}
-	}
-}
-
 // typeAt looks at a name of a directory; what has gone is of no type.
 func typeAt(dir int, name string) (t Type) {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-		t = typeOf(st.Mode)
+		t = typeOf(uint32(st.Mode))
 	}
 	return t
-}
-
-func entryType(t byte) Type {
-	switch t {
-	case unix.DT_REG:
-		return File
-	case unix.DT_DIR:
-		return Dir
-	case unix.DT_LNK:
-		return Link
-	case unix.DT_SOCK:
-		return Socket
-	case unix.DT_UNKNOWN:
-		return unknown
-	}
-	return Other
 }
 
 // ReadFile reads a file of proc(5) or a small one: without the poller, which os.ReadFile asks about every

@@ -20,7 +20,7 @@ func Smallest(env []string, std [3]*os.File, gate bool, by *launch.Helper) (*pla
 		return nil, err
 	}
 	in.Gate = gate
-	builtBy(in, by)
+	in.Direct, in.Bubblewrap = BuiltBy(by)
 	return doctors(in, "/nonexistent")
 }
 

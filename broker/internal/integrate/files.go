@@ -48,7 +48,7 @@ func read(path string) ([]byte, uint32, error) {
 	if b == nil {
 		b = []byte{}
 	}
-	return b, st.Mode & 0o7777, err
+	return b, uint32(st.Mode) & 0o7777, err
 }
 
 // write replaces a file in one step that survives a power cut.

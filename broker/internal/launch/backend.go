@@ -1,3 +1,5 @@
+//go:build linux
+
 package launch
 
 import (
@@ -5,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/plan"
@@ -34,9 +33,6 @@ type Backend interface {
 	// Execute runs the job to its end. See Run for the errors.
 	Execute(ctx context.Context, j Job) (Result, error)
 }
-
-// ErrUnavailable is wrapped by errors that mean that this host has no sandbox to offer at all.
-var ErrUnavailable = errors.New("no sandbox can be built on this host")
 
 // Native builds the sandbox with the kernel's own means, without privilege.
 type Native struct{}
@@ -102,44 +98,17 @@ func (Passthrough) Name() string { return "passthrough" }
 // Available implements Backend.
 func (Passthrough) Available() error { return nil }
 
-// heard are the signals to pass on: not what this process was told to ignore, so that the program ignores it as well.
-func heard() []syscall.Signal {
-	return slices.DeleteFunc(slices.Clone(forwarded[:]), func(s syscall.Signal) bool { return signal.Ignored(s) })
-}
-
 // Execute implements Backend.
 func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {
-	begin := time.Now()
-	files := make([]*os.File, 3)
-	copy(files, j.Stdio[:])
-	var p *os.Process
-	started := make(chan struct{})
-	if !j.Stays { // before the program can have said anything: whoever has heard from it may send it a signal
-		defer forward(heard(), j.Signals, func(s syscall.Signal) {
-			if <-started; p != nil {
-				_ = p.Signal(s)
-			}
-		})()
+	end, err := Outside{Path: j.Path, Argv: j.Argv, Env: j.Env, Dir: j.Dir, Stdio: j.Stdio, Timeout: j.Timeout,
+		Before: j.Signals, Stays: j.Stays}.Run(ctx)
+	if err != nil && err != ctx.Err() {
+		return Result{}, err
 	}
-	p, err := os.StartProcess(j.Path, j.Argv, &os.ProcAttr{Env: j.Env, Dir: j.Dir, Files: files})
-	close(started)
-	if err != nil {
-		return Result{}, &ExecError{Status: 126, Path: j.Path, Err: err}
-	}
-	expired := false
-	if j.Timeout > 0 {
-		t := time.AfterFunc(j.Timeout, func() { expired = true; _ = p.Kill() })
-		defer t.Stop()
-	}
-	defer context.AfterFunc(ctx, func() { _ = p.Kill() })()
-	st, err := p.Wait()
-	if err != nil {
-		return Result{}, fmt.Errorf("waiting for %s: %w", j.Path, err)
-	}
-	res := resultOf(st.Sys().(syscall.WaitStatus))
-	if expired {
+	res := resultOf(end.Wait)
+	if end.TimedOut {
 		res = Result{Status: 124, TimedOut: true}
 	}
-	res.Duration = time.Since(begin)
-	return res, ctx.Err()
+	res.Duration = end.Duration
+	return res, err
 }

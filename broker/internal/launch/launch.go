@@ -1,8 +1,9 @@
+//go:build linux
+
 package launch
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -84,18 +85,6 @@ type Result struct {
 	// Unwritten says why what the program wrote could not all be passed on.
 	Unwritten error
 }
-
-// ExecError is the program's own failure to start, not the sandbox's.
-type ExecError struct {
-	Status int // 126 or 127
-	Path   string
-	Err    error
-}
-
-func (e *ExecError) Error() string {
-	return fmt.Sprintf("executing %s: %v", plan.Bytes(e.Path).Quote(), e.Err)
-}
-func (e *ExecError) Unwrap() error { return e.Err }
 
 // Run builds the sandbox, runs its program to the end and tears everything down. The error is a
 // *steps.Fault when the sandbox could not be built, an *ExecError when the program could not be

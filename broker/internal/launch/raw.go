@@ -66,3 +66,26 @@ func SetSize(f *os.File, rows, cols uint16) {
 		})
 	}
 }
+
+// HasTerminal says whether one of the descriptors is a terminal.
+func HasTerminal(files [3]*os.File) bool {
+	for _, f := range files {
+		if IsTerminal(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// ControllingTerminal opens the terminal of this job. nil: it has none, or is in the background, where nobody looks.
+func ControllingTerminal() *os.File {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	if pg, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP); err != nil || pg != unix.Getpgrp() {
+		f.Close()
+		return nil
+	}
+	return f
+}

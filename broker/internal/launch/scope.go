@@ -1,3 +1,5 @@
+//go:build linux
+
 package launch
 
 import (
@@ -8,40 +10,14 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sbx.example/sbx/broker/internal/program"
 )
 
 // hostProgram is the program beside sbx that is linked with what sbx is not: see its own comment (host/main.go).
 const hostProgram = "sbx-host"
 
-// libexec are where packages and "make install" put what belongs to sbx, for a program of others that runs sandboxes.
-var libexec = [...]string{"/usr/libexec/sbx/", "/usr/local/libexec/sbx/"}
-
 // FindHost returns the sbx-host that was installed together with sbx.
 func FindHost(from program.Source) (program.Program, error) { return findOwn(from, hostProgram) }
-
-// FindProxy returns the sbx-proxy that was, likewise.
-func FindProxy(from program.Source) (program.Program, error) { return findOwn(from, "sbx-proxy") }
-
-func findOwn(from program.Source, name string) (program.Program, error) {
-	p, err := from.Own(name)
-	for _, dir := range libexec {
-		file := dir + name
-		if !errors.Is(err, program.ErrMissing) {
-			break
-		}
-		found, e := program.Roots(file)
-		switch {
-		case e == nil:
-			return found, nil
-		case !errors.Is(e, unix.ENOENT):
-			return p, fmt.Errorf("%s is not used: %w", file, e)
-		}
-	}
-	return p, err
-}
 
 // scopePatience bounds the wait for it; it gives up after five seconds itself.
 const scopePatience = 6 * time.Second

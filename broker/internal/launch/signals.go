@@ -1,3 +1,5 @@
+//go:build linux
+
 package launch
 
 import (
@@ -6,10 +8,6 @@ import (
 	"syscall"
 	"time"
 )
-
-// forwarded are the signals that are passed on to the program.
-var forwarded = [...]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
-	syscall.SIGUSR2}
 
 // forwardSignals passes the caller's signals on to the program's process group and keeps the terminal's size, until the
 // function that it returns is called. It is called before the program can have said anything: whoever has heard from it
@@ -23,27 +21,6 @@ func (r *Running) forwardSignals(term *terminal) (release func()) {
 		list = append(list, syscall.SIGTSTP)
 	}
 	return forward(list, r.signals, func(s syscall.Signal) { r.handle(s, term) })
-}
-
-// forward calls handle with the signals of list, each when the last is handled, until the function that it returns is
-// called. Before is what AsStarted has returned, or nil.
-func forward(list []syscall.Signal, before func(), handle func(syscall.Signal)) (release func()) {
-	ch := make(chan os.Signal, 16)
-	for _, s := range list {
-		signal.Notify(ch, s)
-	}
-	if before != nil {
-		before()
-	}
-	go func() {
-		for s := range ch {
-			handle(s.(syscall.Signal))
-		}
-	}()
-	return func() {
-		signal.Stop(ch)
-		close(ch)
-	}
 }
 
 // followSize keeps the terminal's size for a program that is not sbx, whose other signals are its own business.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package launch
 
 import (
@@ -57,29 +59,6 @@ func plainJoin(keys, out, guest *os.File, taking func()) (input, output func()) 
 		_, _ = io.Copy(writer{guest}, reader{keys})
 	}
 	return input, func() { _, _ = io.Copy(writer{out}, reader{guest}) }
-}
-
-// HasTerminal says whether one of the descriptors is a terminal.
-func HasTerminal(files [3]*os.File) bool {
-	for _, f := range files {
-		if IsTerminal(f) {
-			return true
-		}
-	}
-	return false
-}
-
-// ControllingTerminal opens the terminal of this job. nil: it has none, or is in the background, where nobody looks.
-func ControllingTerminal() *os.File {
-	f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	if pg, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP); err != nil || pg != unix.Getpgrp() {
-		f.Close()
-		return nil
-	}
-	return f
 }
 
 // openTerminal notes the caller's terminal and its settings.

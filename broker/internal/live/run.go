@@ -60,8 +60,9 @@ func newRun(q request.Request) *run {
 
 // inputOf is what of r the planner's input follows from.
 func (b *Broker) inputOf(r *run) *input.Run {
+	helper, bubblewrap := input.BuiltBy(r.helper)
 	return &input.Run{Request: &r.Request, Argv: r.argv, Mode: r.mode, Engine: r.engine, Idle: r.idle,
-		Helper: r.helper, InPlace: r.inPlace, Asks: r.asks, VM: r.backend == backendVM,
+		Helper: helper, Bubblewrap: bubblewrap, InPlace: r.inPlace, Asks: r.asks, VM: r.backend == backendVM,
 		Env: b.Env, Std: b.Std, Warn: b.Warn}
 }
 

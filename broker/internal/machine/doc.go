@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package machine is the virtual machine of the backend vm. QEMU runs inside the sandbox, in the place of the program,
 // and serves what the sandbox shows to a guest; the program runs in that guest. So nothing of a policy is said twice.
 //

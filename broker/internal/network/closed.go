@@ -1,6 +1,7 @@
 package network
 
 import (
+	"net"
 	"net/netip"
 
 	"sbx.example/sbx/broker/internal/policy/peer"
@@ -44,4 +45,20 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// hostAddresses are the host's own: what listens on them is the host, however public they are.
+func hostAddresses() []netip.Prefix {
+	var out []netip.Prefix
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() {
+			ip := p.Addr().Unmap().WithZone("")
+			out = append(out, netip.PrefixFrom(ip, ip.BitLen()))
+		}
+	}
+	return out
 }

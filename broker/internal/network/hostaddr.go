@@ -1,3 +1,5 @@
+//go:build linux
+
 package network
 
 import (
@@ -14,22 +16,6 @@ import (
 // isClosed says whether names may not lead to an address. A range in the list opens it.
 func (n *Network) isClosed(a netip.Addr) bool {
 	return !listed(a, n.o.Hosts) && contains(*n.closed.Load(), a)
-}
-
-// hostAddresses are the host's own: what listens on them is the host, however public they are.
-func hostAddresses() []netip.Prefix {
-	var out []netip.Prefix
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	for _, a := range list {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() {
-			ip := p.Addr().Unmap().WithZone("")
-			out = append(out, netip.PrefixFrom(ip, ip.BitLen()))
-		}
-	}
-	return out
 }
 
 // watchAddresses hears of addresses that the host is given or loses. The channel is closed at the context's end, and

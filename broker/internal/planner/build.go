@@ -168,7 +168,9 @@ func Hosts(hostname string) plan.Text {
 // collect fills the tree from grants and hides.
 func (v *view) collect() error {
 	in := v.in
-	v.addSystem()
+	if !in.Placed {
+		v.addSystem()
+	}
 	for _, h := range in.Hides {
 		if err := v.addHide(h); err != nil {
 			return err

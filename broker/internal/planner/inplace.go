@@ -79,10 +79,18 @@ func (in *Input) withoutMounts() {
 	}
 	if len(changed) > 0 {
 		in.Losses = append(slices.Clone(in.Losses), Loss{What: "layers over caches",
-			Why: inPlaceWhy + ", so " + plan.Few(quoted(changed), 4, ", ") + " are read-only, and XDG_CACHE_HOME names " +
+			Why: in.unmounted() + ", so " + plan.Few(quoted(changed), 4, ", ") + " are read-only, and XDG_CACHE_HOME names " +
 				"an empty place",
 			Fix: "--rw PATH shares one with the host"})
 	}
+}
+
+// unmounted is why nothing is mounted.
+func (in *Input) unmounted() string {
+	if in.Placed {
+		return placedWhy
+	}
+	return inPlaceWhy
 }
 
 // tmp is the session's folder for temporary files.
@@ -94,8 +102,12 @@ func (in *Input) ownPlaces() {
 	in.Env = slices.DeleteFunc(slices.Clone(in.Env), func(e string) bool {
 		return strings.HasPrefix(e, "XDG_RUNTIME_DIR=") || strings.HasPrefix(e, "XDG_CACHE_HOME=")
 	})
-	for _, v := range [...][2]string{{"TMPDIR", tmp}, {"TMP", tmp}, {"TEMP", tmp}, {"XDG_CACHE_HOME", tmp + "/cache"},
-		{"npm_config_cache", tmp + "/npm"}} {
+	list := [][2]string{{"TMPDIR", tmp}, {"TMP", tmp}, {"TEMP", tmp}, {"XDG_CACHE_HOME", tmp + "/cache"},
+		{"npm_config_cache", tmp + "/npm"}}
+	if in.Placed { // who looks in ~/Library/Caches asks no variable of the desktop's
+		list = append(list, [2]string{"GOCACHE", tmp + "/cache/go-build"}, [2]string{"PIP_CACHE_DIR", tmp + "/cache/pip"})
+	}
+	for _, v := range list {
 		if host.Lookup(in.Env, v[0]) == "" {
 			in.Env = append(in.Env, v[0]+"="+v[1])
 		}

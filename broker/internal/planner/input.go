@@ -142,6 +142,7 @@ type Input struct {
 	Direct      bool        // another program builds the sandbox: sbx-helper, where there are no user namespaces
 	Bubblewrap  *Bubblewrap // it is bubblewrap; nil: it is not
 	InPlace     bool        // there are none, and nothing is mounted: Landlock and the filter alone hold
+	Placed      bool        // nothing is mounted: rules about paths hold (macOS), see BuildPlaced
 	Asks        bool        // somebody wanted to be asked about what is not granted
 	MapRoot     bool        // uid 0 inside
 	ShareNet    bool
@@ -187,6 +188,8 @@ type Loss struct {
 	// Price marks what a switch that somebody gave takes away everywhere, or what is to be known though nothing is lost:
 	// it is said each time, and is no reason not to run.
 	Price bool `json:"price,omitempty"`
+	// Always marks what no run on this system has, whatever it asks for.
+	Always bool `json:"-"`
 }
 
 func (l Loss) String() string {

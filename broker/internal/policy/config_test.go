@@ -384,22 +384,6 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// obeyModes takes from root what lets it open files whatever their mode. The thread stays locked, so
-// that it ends with the test instead of serving another one.
-func obeyModes(t *testing.T) {
-	t.Helper()
-	runtime.LockOSThread()
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&hdr, &data[0]); err != nil {
-		t.Fatal(err)
-	}
-	data[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
-	if err := unix.Capset(&hdr, &data[0]); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func testVars() Vars {
 	return Vars{Home: "/home/u", Project: "/home/u/proj", TmpDir: "/tmp", XDGConfigHome: "/home/u/.config"}
 }

@@ -59,7 +59,7 @@ func (t Target) Edit(change func(old []byte) ([]byte, error)) (err error) {
 	if f != nil {
 		var st unix.Stat_t
 		if t.Scope == ScopeProject && unix.Fstat(int(f.Fd()), &st) == nil {
-			mode = st.Mode & 0o755 // a repository's file stays as readable as it was
+			mode = uint32(st.Mode) & 0o755 // a repository's file stays as readable as it was
 		}
 		if err := ownfile.CheckOwner(int(f.Fd()), t.Path(), t.UID); err != nil {
 			f.Close()

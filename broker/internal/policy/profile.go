@@ -44,8 +44,15 @@ func cachesWords() []string { return []string{CachesReadOnly, CachesDropped, Cac
 // HasCaches says whether the profile shows what tools keep in the home.
 func (p Profile) HasCaches() bool { return p.Root() != "strict" }
 
-// builtin returns the text of a shipped profile; variables are expanded by the caller.
+// builtin returns the text of a shipped profile, with what this system keeps elsewhere; variables are expanded by the
+// caller.
 func builtin(name string) (Profile, bool) {
+	p, ok := shipped(name)
+	p.ReadOnly = append(p.ReadOnly, systemPlaces(name)...)
+	return p, ok
+}
+
+func shipped(name string) (Profile, bool) {
 	switch name {
 	case "strict":
 		return Profile{

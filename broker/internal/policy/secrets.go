@@ -15,7 +15,7 @@ type Secret struct {
 // Secrets is the built-in list, in the syntax of Pattern; every entry covers all that lies below it. Names under which
 // people keep credentials wherever they work are package guard's.
 func Secrets() []Secret {
-	return []Secret{
+	return append([]Secret{
 		{Pattern: "~/.ssh", Reason: "private keys, and authorized_keys lets others in"},
 		{Pattern: "~/.gnupg", Reason: "private keys"},
 		{Pattern: "~/.aws", Reason: "cloud credentials"},
@@ -143,7 +143,7 @@ func Secrets() []Secret {
 		{KindSocket, "/tmp/.X11-unix/**", "the display: screen contents, clipboard, typed keys", false},
 		{KindSocket, "@/tmp/.X11-unix/*", "the display: screen contents, clipboard, typed keys", false},
 		{KindSocket, "@/tmp/dbus-*", "the session bus starts programs outside the sandbox", false},
-	}
+	}, systemSecrets()...)
 }
 
 // wsl is where Windows shows a Linux that it runs programs and drivers of its own.

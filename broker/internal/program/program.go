@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 
@@ -200,7 +199,7 @@ func check(file string, owner uint32) (Program, error) {
 		case kind == unix.S_IFDIR && len(rest) > 0:
 			at, rest = path.Join(at, rest[0]), rest[1:]
 		case kind == unix.S_IFREG && len(rest) == 0 && st.Mode&0o111 != 0:
-			return Program{name: path.Base(file), found: file, file: at, mode: st.Mode}, nil
+			return Program{name: path.Base(file), found: file, file: at, mode: uint32(st.Mode)}, nil
 		default:
 			return Program{}, fmt.Errorf("%s is not a program", file)
 		}
@@ -232,20 +231,6 @@ func rootless() bool {
 // Start starts the program. argv does not have its name.
 func (p Program) Start(args []string, attr *os.ProcAttr) (*os.Process, error) {
 	return os.StartProcess(p.file, append([]string{p.name}, args...), attr)
-}
-
-// StartPowerless is Start with no_new_privs set: on a thread that ends, because the others must not have it.
-func (p Program) StartPowerless(args []string, attr *os.ProcAttr) (proc *os.Process, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // for good
-		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err == nil {
-			proc, err = p.Start(args, attr)
-		}
-	}()
-	<-done
-	return proc, err
 }
 
 // Fork is Start for a caller that waits for the pid itself.

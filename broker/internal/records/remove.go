@@ -1,12 +1,10 @@
 package records
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"sbx.example/sbx/broker/internal/caches"
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
@@ -113,7 +111,7 @@ func (t Records) pruneSessions(q *pruneRequest, words []string) int {
 		return t.Fail(err)
 	}
 	if q.caches {
-		return t.pruneCaches(caches.Root(root), q, limit)
+		return t.pruneCaches(root, q, limit)
 	}
 	list, _, err := allOf(root)
 	if err != nil {
@@ -158,27 +156,4 @@ func (t Records) pruned(q *pruneRequest, sessions, projects []string) int {
 	}
 	t.Warn(quoting.Count(len(names), what) + word)
 	return 0
-}
-
-// pruneCaches removes what is kept of caches of projects in which nothing runs and that nothing came into for a while.
-func (t Records) pruneCaches(root string, q *pruneRequest, limit time.Duration) int {
-	list, err := caches.List(root)
-	if err != nil {
-		return t.Fail(err)
-	}
-	var names []string
-	for _, k := range list {
-		if k.InUse || time.Since(k.Used) < limit {
-			continue
-		}
-		if !q.dryRun {
-			if err := caches.Remove(k.Dir); errors.Is(err, caches.ErrInUse) {
-				continue // since a moment ago
-			} else if err != nil {
-				return t.Fail(err)
-			}
-		}
-		names = append(names, k.Project)
-	}
-	return t.pruned(q, nil, names)
 }

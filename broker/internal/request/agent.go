@@ -5,10 +5,7 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/agentprofile"
 	"sbx.example/sbx/broker/internal/host"
@@ -342,19 +339,6 @@ func (a *Agent) Own(in *planner.Input) func(pid int, exe string) bool {
 // Runs says whether a process runs a program that a rule names by its path, as fromHost can tell.
 func Runs(in *planner.Input) func(pid int, exe, program string) bool {
 	return func(pid int, exe, program string) bool { return exe == program && fromHost(in, pid, exe) }
-}
-
-// fromHost says whether nothing inside could have written the file that a process runs.
-func fromHost(in *planner.Input, pid int, exe string) bool {
-	if pid == 0 || slices.ContainsFunc(writablePlaces(in), func(p string) bool { return host.Within(exe, p) }) {
-		return false
-	}
-	// What has the name in a mount namespace of the program's own may be anything.
-	var st unix.Statfs_t
-	var runs, named unix.Stat_t
-	file := "/proc/" + strconv.Itoa(pid) + "/exe"
-	return unix.Statfs(file, &st) == nil && st.Flags&unix.ST_RDONLY != 0 && unix.Stat(file, &runs) == nil &&
-		unix.Stat(exe, &named) == nil && runs.Dev == named.Dev && runs.Ino == named.Ino
 }
 
 // isNamed also takes the versions of an interpreter: python3.12 is python3.

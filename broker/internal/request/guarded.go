@@ -4,8 +4,6 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
@@ -17,6 +15,15 @@ import (
 // GuardJudge is the judge of a guarded directory; the first rule that matches a name decides. What the plan
 // hides in it was resolved by the planner: links, other mounts and hard links of secrets included.
 func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
+	options := []guard.Option{guard.HideSecrets}
+	if foldsCase(m.Target) {
+		options = append(options, guard.FoldAll)
+	}
+	return guard.NewJudge(GuardRules(in, m), options...)
+}
+
+// GuardRules are the rules of that judge.
+func GuardRules(in *planner.Input, m *plan.Mount) []guard.Rule {
 	dir := m.Target
 	var out []guard.Rule
 	for _, h := range m.Hide {
@@ -36,31 +43,7 @@ func GuardJudge(in *planner.Input, m *plan.Mount) (*guard.Judge, error) {
 		}
 	}
 	out = append(out, in.ReferredIn(dir)...)
-	options := []guard.Option{guard.HideSecrets}
-	if foldsCase(dir) {
-		options = append(options, guard.FoldAll)
-	}
-	return guard.NewJudge(append(append(out, guard.BuiltIn()...), shown...), options...)
-}
-
-// foldsCase says whether two names in a directory that differ in letter case only may be one.
-func foldsCase(dir string) bool {
-	const exfat, ntfs3, cifs, smb2, plan9, casefold = 0x2011bab0, 0x7366746e, 0xff534d42, 0xfe534d42, 0x01021997,
-		0x40000000
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	var st unix.Statfs_t
-	if unix.Fstatfs(fd, &st) == nil {
-		switch uint32(st.Type) {
-		case unix.MSDOS_SUPER_MAGIC, exfat, ntfs3, cifs, smb2, plan9:
-			return true
-		}
-	}
-	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
-	return err == nil && flags&casefold != 0
+	return append(append(out, guard.BuiltIn()...), shown...)
 }
 
 // GuardedTop is the operation of the outermost guarded directory that a path lies in, or is; nil if there is none.

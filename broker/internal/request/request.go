@@ -53,6 +53,7 @@ type Request struct {
 	AsPID1, Ephemeral, Keep                                               bool
 	ExitBlocked, envClear, noDebug, noLoopback, Strict, NoSandbox, NoSuid bool
 	DryRun, JSON, Verbose, Quiet                                          bool
+	Seatbelt                                                              bool // --backend seatbelt
 	Detach, untrusted                                                     bool
 	Hooks                                                                 Hooks
 	Argv                                                                  []string
@@ -62,7 +63,11 @@ type Request struct {
 func (r *Request) Parse(args []string) ([]string, error) {
 	c := Row()
 	c.Rows = r.Options()
-	return c.Parse(args)
+	words, err := c.Parse(args)
+	if err == nil && r.Seatbelt { // it is planned here, and run by nobody who reads options so
+		err = option.Wrong("--backend seatbelt works with sbx run on macOS, and with --dry-run", "leave the option out")
+	}
+	return words, err
 }
 
 // Row is what sbx run is called and takes; a request has its options.

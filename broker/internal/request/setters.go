@@ -95,24 +95,6 @@ func (r *Request) addEnvPass(v string) error {
 	return nil
 }
 
-// setBackend names what carries the plan out. Others know their names, so each says why it is not one here.
-func (r *Request) setBackend(v string) error {
-	switch v {
-	case "auto", "native", "helper", "bwrap", "landlock", "vm":
-		r.Backend = v
-		return nil
-	case "devcontainer":
-		r.Backend, r.containers = v, true
-		return nil
-	case "passthrough":
-		r.NoSandbox = true
-		return nil
-	case "seatbelt":
-		return fmt.Errorf("seatbelt is the sandbox of macOS, and this is Linux; leave the option out")
-	}
-	return fmt.Errorf("%s is not one of auto, native, helper, bwrap, landlock, vm, devcontainer, passthrough", quoting.Quote(v))
-}
-
 func (r *Request) addRule(v string) error {
 	rule, err := resources.ParseRule(v)
 	if err == nil {

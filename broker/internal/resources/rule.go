@@ -80,3 +80,18 @@ func (r *Rule) Passed(u Usage, milli int64) bool {
 	}
 	return u.Time.Sub(r.since) >= r.For
 }
+
+// Usage is what a session uses, and what became of its limits.
+type Usage struct {
+	Time              time.Time
+	CPUUsec           int64
+	ThrottledUsec     int64 // for how long it had to wait for cpu.max
+	Memory, MemoryMax int64 // bytes; MemoryMax is 0 without a limit
+	MemoryPeak        int64
+	MemoryPressure    float64 // percent of the last ten seconds in which something waited for memory
+	Pids, PidsMax     int64
+	ReadB, WriteB     int64
+	OOMKills          int64 // processes that were killed because memory.max was reached
+	PidsHit           int64 // times that pids.max kept a process from being made
+	Largest           int   // the process that has most of Memory, where there is no group
+}

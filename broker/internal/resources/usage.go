@@ -1,3 +1,5 @@
+//go:build linux
+
 package resources
 
 import (
@@ -6,21 +8,6 @@ import (
 	"strings"
 	"time"
 )
-
-// Usage is what a session uses, and what became of its limits.
-type Usage struct {
-	Time              time.Time
-	CPUUsec           int64
-	ThrottledUsec     int64 // for how long it had to wait for cpu.max
-	Memory, MemoryMax int64 // bytes; MemoryMax is 0 without a limit
-	MemoryPeak        int64
-	MemoryPressure    float64 // percent of the last ten seconds in which something waited for memory
-	Pids, PidsMax     int64
-	ReadB, WriteB     int64
-	OOMKills          int64 // processes that were killed because memory.max was reached
-	PidsHit           int64 // times that pids.max kept a process from being made
-	Largest           int   // the process that has most of Memory, where there is no group
-}
 
 func (g *Group) text(file string) string {
 	b, _ := os.ReadFile(g.Dir + "/" + file)

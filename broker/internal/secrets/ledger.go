@@ -149,7 +149,7 @@ func (l *Ledger) Hold(fd int, row *guard.Secret) {
 		return
 	}
 	// Not a copy of the descriptor: that would keep its locks.
-	if own, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+	if own, err := again(fd); err == nil {
 		if l.held == nil {
 			l.held = map[identity]held{}
 		}

@@ -7,14 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"sbx.example/sbx/broker/internal/child"
-	"sbx.example/sbx/broker/internal/idmap"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -146,7 +143,7 @@ func putAside(root, id string) error {
 	}
 	for {
 		aside := filepath.Join(root, id[:min(len(id), 57)]+"-"+NewID())
-		err := unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, aside, unix.RENAME_NOREPLACE)
+		err := renameNew(dir, aside)
 		if err == unix.EINVAL || err == unix.ENOSYS { // a file system without that
 			err = os.Rename(dir, aside)
 		}
@@ -206,28 +203,6 @@ func lockFile(dir string) (int, error) {
 		return -1, fmt.Errorf("locking session: %w", err)
 	}
 	return fd, nil
-}
-
-// Layers are the upper and work folders that the plan's mounts name, each after the one that it is in.
-func (s *Session) Layers(p *plan.Plan) []child.Dir {
-	var out []child.Dir
-	add := func(dir string) {
-		if d := (child.Dir{Path: dir, Mode: 0o700}); !slices.Contains(out, d) {
-			out = append(out, d)
-		}
-	}
-	top := s.Dir + "/overlay/"
-	for i := range p.Mounts {
-		m := &p.Mounts[i]
-		for _, d := range [...]plan.Bytes{plan.Bytes(m.Upper), plan.Bytes(m.Work), plan.Bytes(m.Source)} {
-			if d != "" && strings.HasPrefix(string(d), top) {
-				add(top[:len(top)-1])
-				add(filepath.Dir(string(d)))
-				add(string(d))
-			}
-		}
-	}
-	return out
 }
 
 // WriteFile writes one file of the record, 0600.
@@ -299,7 +274,7 @@ func RemoveTree(top string) error {
 	})
 	err := os.RemoveAll(top)
 	if errors.Is(err, fs.ErrPermission) { // containers leave files of subordinate ids
-		if ierr := idmap.Remove(top); ierr == nil {
+		if ierr := removeForeign(top); ierr == nil {
 			return nil
 		}
 	}

@@ -27,7 +27,7 @@ var ErrForeign = errors.New("it is not owned by you")
 
 // Org walks from / so that no directory on the way can be swapped by somebody else.
 func Org(dir, name string, owner int) (*os.File, error) {
-	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open("/", walkOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func Org(dir, name string, owner int) (*os.File, error) {
 			return nil, err
 		}
 		at += "/" + c
-		next, err := unix.Openat(fd, c, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		next, err := unix.Openat(fd, c, walkOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err == unix.ENOENT {
 			return nil, nil
 		}
@@ -121,7 +121,7 @@ func checkParents(fd int, dir string, uid int) error {
 		if err := CheckOwner(cur, dir, uid); err != nil {
 			return err
 		}
-		up, err := unix.Openat(cur, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		up, err := unix.Openat(cur, "..", walkOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("checking the directory above %s: %w", excerpt.Quote(dir), err)
 		}
@@ -142,18 +142,12 @@ func sameFile(a, b int) bool {
 
 // Project never follows a link below the project root and never leaves it.
 func Project(root, rel string, uid int) (*os.File, error) {
-	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := unix.Open(root, walkOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening project %s: %w", excerpt.Quote(root), err)
 	}
 	defer unix.Close(dir)
-	fd, err := unix.Openat2(dir, rel, &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	if err == unix.ENOSYS { // in a sandbox
-		fd, err = stepwise(dir, rel)
-	}
+	fd, err := beneath(dir, rel)
 	switch {
 	case err == unix.ENOENT:
 		return nil, nil
@@ -182,7 +176,7 @@ func stepwise(dir int, rel string) (int, error) {
 	cur, err := unix.Dup(dir)
 	for name, rest, more := strings.Cut(rel, "/"); more && err == nil; name, rest, more = strings.Cut(rest, "/") {
 		up := cur
-		cur, err = unix.Openat(up, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		cur, err = unix.Openat(up, name, walkOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		unix.Close(up)
 		rel = rest
 	}

@@ -69,3 +69,12 @@ func sameNamespace(pid int, ns string) error {
 	}
 	return nil
 }
+
+// peerOf is whose process is at the other end of a socket.
+func peerOf(fd int) (uid, pid int, err error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(cred.Uid), int(cred.Pid), nil
+}

@@ -1,0 +1,32 @@
+package audit
+
+import "golang.org/x/sys/unix"
+
+// datagramSocket makes a socket of no name that never waits.
+func datagramSocket() (int, error) {
+	return unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+}
+
+// renameNew renames in a directory, and replaces nothing.
+func renameNew(dir int, from, to string) error {
+	return unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
+}
+
+// syncData has the contents of a file on disk, and of its metadata what reading it takes.
+func syncData(fd int) error { return unix.Fdatasync(fd) }
+
+// fsAppend is FS_APPEND_FL, which x/sys lacks.
+const fsAppend = 0x20
+
+// setAppendOnly is best effort: without CAP_LINUX_IMMUTABLE, or on tmpfs, the hash chain alone must do.
+func setAppendOnly(fd int, on bool) {
+	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+	if err != nil {
+		return
+	}
+	flags &^= fsAppend
+	if on {
+		flags |= fsAppend
+	}
+	_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
+}

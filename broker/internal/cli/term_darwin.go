@@ -1,0 +1,12 @@
+package cli
+
+import (
+	"os"
+
+	"sbx.example/sbx/broker/internal/command"
+)
+
+// term is one call of sbx: where its words go.
+type term struct{ command.Term }
+
+func newTerm(env []string, std [3]*os.File) *term { return &term{command.Term{Env: env, Std: std}} }

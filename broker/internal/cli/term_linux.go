@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"os"
+
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/option"
+)
+
+// term is one call of sbx: where its words go, and what a run of it has come to.
+type term struct {
+	command.Term
+
+	before Before
+	early  child.Early // of before
+	// signals is what launch.AsStarted has returned; nil in most commands
+	signals func()
+}
+
+func newTerm(env []string, std [3]*os.File) *term {
+	return &term{Term: command.Term{Env: env, Std: std}, early: child.NoEarly{}}
+}
+
+// wrong is a mistake on the command line, and what to do instead.
+func wrong(what, hint string) error { return option.Wrong(what, hint) }

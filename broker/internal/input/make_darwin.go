@@ -1,0 +1,4 @@
+package input
+
+// servesRoot says that no root is served here.
+func servesRoot(string) bool { return false }
