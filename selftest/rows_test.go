@@ -50,6 +50,7 @@ func typedRows() map[string]typedRow {
 		"sbx run --memory 2G --cpu 150% --pids 500 --kill-if 'memory>90% for 30s' -- make": {varies: true},
 		"sbx run --socket ~/.x.sock -- agent": {
 			before: `python3 -c "import os,socket; socket.socket(1).bind(os.path.expanduser('~/.x.sock'))"`},
+		"sbx run -- cat ~/.ssh/id_ed25519": {status: "1", varies: true},
 		"sbx policy trust": {before: "sbx init; sbx config set --project limits.memory 4G",
 			keys: []step{{until: `\[y/N\]`, line: "y"}}},
 		"sbx file read x src/main.go                          # from --offset N, at most --limit N; as it is, or --json": {

@@ -47,7 +47,8 @@ func (t *term) backends(user, helper finding) []backend {
 		}
 		if b.Here {
 			b.Why = ""
-			b.Auto = !auto && (b.Name != "bwrap" || old) && !slices.Contains([]string{"vm", "devcontainer", "passthrough"}, b.Name)
+			b.Auto = !auto && (b.Name != "bwrap" || old) &&
+				!slices.Contains([]string{"vm", "devcontainer", "passthrough"}, b.Name)
 			auto = auto || b.Auto
 		}
 	}

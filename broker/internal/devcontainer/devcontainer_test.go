@@ -99,7 +99,8 @@ func TestScript(t *testing.T) {
 		"[--userns=keep-id:uid=1000,gid=1001] [--user] [1000:1001]",
 		"[-v] [/home/u/pro ject:/w/pro ject] [-w] [/w/pro ject/sub]",
 		"[cache-" + digest(Place{File: file}) + ":/cache]", "[--env] [B=none ] [--env] [TERM]",
-		"[sh] [-c] [unset GONE\nexport PATH='/o'\\''pt:'\"${PATH-}\"''\nset -e\nsh -c 'echo made'\n'first'\nsh -c 'second'\n" +
+		"[sh] [-c] [unset GONE\nexport PATH='/o'\\''pt:'\"${PATH-}\"''\nset -e\n" +
+			"sh -c 'echo made'\n'first'\nsh -c 'second'\n" +
 			"'npm' 'ci'\n]",
 		"[commit] [-q] [made] [localhost/sbx-devcontainer:", "[rm] [-f] [made]",
 		"sh -c 'echo started'\nsh -c 'echo attached'\nexec \"$@\"] [sh] [echo] [a b] \n",

@@ -66,13 +66,9 @@ func (x *attempt) notHad(err error) error {
 
 // The backends that settings name.
 const (
-	backendAuto         = "auto"
-	backendNative       = "native"
-	backendHelper       = "helper"
-	backendBwrap        = "bwrap"
-	backendLandlock     = "landlock"
-	backendVM           = "vm"
-	backendDevContainer = "devcontainer"
+	backendAuto, backendNative, backendHelper = "auto", "native", "helper"
+	backendBwrap, backendLandlock             = "bwrap", "landlock"
+	backendVM, backendDevContainer            = "vm", "devcontainer"
 )
 
 // dropHelper ends one that was chosen before the settings were known.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/policy/arguments"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
@@ -15,7 +16,7 @@ import (
 // may read, write and reach is said as of a server.
 type Tool struct {
 	Server
-	Arguments  []string      // those that need no question, see CheckArguments; none: only a call without any
+	Arguments  []string      // those that need no question, see package arguments; none: only a call without any
 	Reveal     []string      // secret files that it is shown
 	Credential []string      // of [credential.NAME]
 	Stdin      bool          // it is given what its caller has to say
@@ -54,9 +55,9 @@ func (t *Tool) field(name string) any {
 
 // toolKeys are the rows of a [tool.NAME] table.
 func toolKeys() []key {
-	return append(serverKeys(), key{name: "arguments", typ: tArguments}, key{name: "reveal", typ: tPaths}, key{name: "credential", typ: tNames}, key{name: "stdin", typ: tBool},
-		key{name: "timeout", typ: tDuration}, key{name: "output", typ: tSize},
-		key{name: "on", typ: tEnum, words: []string{"sandbox", OnHost, OnSpawn}})
+	return append(serverKeys(), key{name: "arguments", typ: tArguments}, key{name: "reveal", typ: tPaths},
+		key{name: "credential", typ: tNames}, key{name: "stdin", typ: tBool}, key{name: "timeout", typ: tDuration},
+		key{name: "output", typ: tSize}, key{name: "on", typ: tEnum, words: []string{"sandbox", OnHost, OnSpawn}})
 }
 
 // What holds of a tool that does not say it.
@@ -113,63 +114,10 @@ func (t *Tool) MaxOutput() uint64 {
 	return size.Bytes
 }
 
-// CheckArguments says what is wrong with a pattern of arguments: words with a space between, one for each argument. A *
-// stands for any text, ** as the last word for any number of arguments, and no word at all for a call without any. No
-// wildcard at the beginning of a word stands for the hyphen of an option, so options are allowed by their names alone.
-func CheckArguments(s string) error {
-	if s == "" {
-		return nil
-	}
-	words := strings.Split(s, " ")
-	for i, w := range words {
-		switch {
-		case w == "" || strings.IndexByte(w, 0) >= 0:
-			return fmt.Errorf("%s is not words with a space between", excerpt.Quote(s))
-		case strings.Contains(w, "**") && (w != "**" || i != len(words)-1):
-			return fmt.Errorf("%s: ** is a whole word, and the last", excerpt.Quote(s))
-		}
-	}
-	return nil
-}
-
 // Allows says whether a call with these arguments needs no question.
 func (t *Tool) Allows(args []string) bool {
 	return len(args) == 0 && len(t.Arguments) == 0 ||
-		slices.ContainsFunc(t.Arguments, func(pattern string) bool { return matchArguments(pattern, args) })
-}
-
-func matchArguments(pattern string, args []string) bool {
-	if pattern == "" {
-		return len(args) == 0
-	}
-	words := strings.Split(pattern, " ")
-	if last := len(words) - 1; words[last] == "**" {
-		if words = words[:last]; len(args) < last {
-			return false
-		}
-		for range args[last:] {
-			words = append(words, "*")
-		}
-	}
-	return slices.EqualFunc(words, args, matchWord)
-}
-
-// matchWord says whether an argument is what one word of a pattern stands for.
-func matchWord(word, arg string) bool {
-	parts := strings.Split(word, "*")
-	if word == "*" && arg == "" || parts[0] == "" && strings.HasPrefix(arg, "-") {
-		return false
-	}
-	rest, ok := strings.CutPrefix(arg, parts[0])
-	if len(parts) == 1 || !ok {
-		return ok && rest == ""
-	}
-	for _, p := range parts[1 : len(parts)-1] {
-		if _, rest, ok = strings.Cut(rest, p); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
+		slices.ContainsFunc(t.Arguments, func(pattern string) bool { return arguments.Match(pattern, args) })
 }
 
 // diffTools lists what is not the same of tools. Any change may widen.

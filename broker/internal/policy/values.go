@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/amount"
+	"sbx.example/sbx/broker/internal/policy/arguments"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
@@ -185,7 +186,7 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		_, err := (&key{typ: tText}).text(s, vars)
 		return s, err
 	case tArguments:
-		return s, CheckArguments(s)
+		return s, arguments.Check(s)
 	case tStores:
 		st, err := ParseStore(s, vars)
 		return st.String(), err
