@@ -49,7 +49,7 @@ func (r *Run) doorless(s request.Settings) error {
 		{f.Containers, "--containers"}, {f.VM, "--vm"}, {f.KVM, "--allow-kvm"}, {f.Nix, "--nix"},
 		{f.SSHAgent, "--ssh-agent"}, {f.GPGAgent, "--gpg-agent"}, {f.Wayland, "--wayland"}, {f.X11, "--x11"},
 		{f.DBus, "--dbus"}, {len(f.Sockets) > 0, "--socket"}, {len(f.Stores) > 0, "a store"},
-		{len(s.Network.Publish) > 0, "--publish"}, {len(r.Only) > 0, "--only"}, {r.Ephemeral, "--ephemeral"},
+		{len(s.Network.Publish) > 0, "--publish"}, {r.OnlyNamed(s), "--only or --untrusted"}, {r.Ephemeral, "--ephemeral"},
 		{r.Learn != "", "--learn"}, {len(s.Network.With) > 0, "--with"}} {
 		if x.on {
 			asked = append(asked, x.what)

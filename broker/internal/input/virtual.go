@@ -78,7 +78,7 @@ func notVirtual(from string, r *Run, s request.Settings, in *planner.Input) erro
 	for _, x := range [...]struct {
 		asked bool
 		what  string
-	}{{r.AsPID1, "--as-pid-1"}, {r.TimeOffset != 0, "--time-offset"}, {len(r.Only) > 0, "--only"},
+	}{{r.AsPID1, "--as-pid-1"}, {r.TimeOffset != 0, "--time-offset"}, {r.OnlyNamed(s), "--only or --untrusted"},
 		{s.Features.Containers, "--containers"}, {s.FS.NoSymFollow, "fs.no_sym_follow"},
 		{r.Idle, "--detach without a command"}, {!s.Network.Loopback, "--no-loopback"},
 		{len(s.Network.Publish) > 0, "--publish"}, {len(s.Network.HostPorts) > 0, "--host-port"},

@@ -27,6 +27,7 @@ func TestNotVirtual(t *testing.T) {
 		"--as-pid-1":                 func(a asked) { a.r.AsPID1 = true },
 		"--time-offset":              func(a asked) { a.r.TimeOffset = 1 },
 		"--only":                     func(a asked) { a.r.Only = []string{"sh"} },
+		"--only or --untrusted":      func(a asked) { a.s.Sandbox.Untrusted = true },
 		"--containers":               func(a asked) { a.s.Features.Containers = true },
 		"fs.no_sym_follow":           func(a asked) { a.s.FS.NoSymFollow = true },
 		"--detach without a command": func(a asked) { a.r.Idle = true },
