@@ -109,8 +109,9 @@ func (f *File) check() error {
 		}
 	}
 	names := slices.Concat(slices.Collect(maps.Keys(f.ContainerEnv)), slices.Collect(maps.Keys(f.RemoteEnv)))
+	plain := regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 	for _, name := range names {
-		if ok, _ := regexp.MatchString(`^[a-zA-Z_][a-zA-Z0-9_]*$`, name); !ok {
+		if !plain.MatchString(name) {
 			return fmt.Errorf("%s is no name of a variable", quoting.Quote(name))
 		}
 	}
