@@ -5,8 +5,11 @@ package child
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // forkedOnly is PF_FORKNOEXEC of the flags in proc_pid_stat(5): this process was cloned and has executed nothing yet.
@@ -18,18 +21,26 @@ func (c *Child) Began() bool {
 	if c.Main() != 0 {
 		return true
 	}
-	proc := "/proc/" + strconv.Itoa(c.PID)
-	children, err := os.ReadFile(proc + "/task/" + strconv.Itoa(c.PID) + "/children") // Linux 3.5, CONFIG_PROC_CHILDREN
-	if err != nil {
-		return false
+	if c.PID == 0 && c.parent != nil { // who process 1 is may have been said, and not been read
+		n, _, err := unix.Recvfrom(c.sock, make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return err == nil && n > 0 || c.PID != 0
 	}
-	for pid := range strings.FieldsSeq(string(children)) {
-		stat, err := os.ReadFile("/proc/" + pid + "/stat")
-		if err == nil && executed(stat) {
-			return true
+	below := childrenOf(strconv.Itoa(c.PID))
+	if c.plan.Bwrap != nil { // process 1 has cloned the program's parent
+		for _, pid := range below {
+			below = append(below, childrenOf(pid)...)
 		}
 	}
-	return false
+	return slices.ContainsFunc(below, func(pid string) bool {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		return err == nil && executed(stat)
+	})
+}
+
+// childrenOf are the children of a process with one thread (Linux 3.5, CONFIG_PROC_CHILDREN).
+func childrenOf(pid string) []string {
+	list, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	return strings.Fields(string(list))
 }
 
 // executed reads the flags of a line of proc_pid_stat(5), the seventh field after the name.
