@@ -22,7 +22,7 @@ import (
 // process's to wait for.
 func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(), tail *Tail) (*Child, error) {
 	c := &Child{sock: sock, Fds: map[plan.FdRole]*os.File{}, Pidfd: -1, plan: p, parent: parent, block: tail.block,
-		early: NoEarly{}, control: &tail.block.control}
+		early: NoEarly{}, control: &tail.block.control, outer: hooks.Outer}
 	c.rest, c.start = tail.rest, tail.start
 	c.afterStart(hooks.AfterStart)
 	err := c.nameSteps(std)

@@ -5,11 +5,8 @@ package child
 import (
 	"bytes"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // forkedOnly is PF_FORKNOEXEC of the flags in proc_pid_stat(5): this process was cloned and has executed nothing yet.
@@ -18,29 +15,32 @@ const forkedOnly = 0x40
 // Began says whether the program has been executed. That is so a moment before Main says it: process 1 learns of it
 // when it is given a processor again, and the program may have said much by then.
 func (c *Child) Began() bool {
-	if c.Main() != 0 {
+	switch {
+	case c.Main() != 0:
 		return true
+	case c.outer != 0: // bubblewrap has process 1, which has the program's parent
+		return executedBelow(strconv.Itoa(c.outer), 3)
 	}
-	if c.PID == 0 && c.parent != nil { // who process 1 is may have been said, and not been read
-		n, _, err := unix.Recvfrom(c.sock, make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return err == nil && n > 0 || c.PID != 0
-	}
-	below := childrenOf(strconv.Itoa(c.PID))
-	if c.plan.Bwrap != nil { // process 1 has cloned the program's parent
-		for _, pid := range below {
-			below = append(below, childrenOf(pid)...)
-		}
-	}
-	return slices.ContainsFunc(below, func(pid string) bool {
-		stat, err := os.ReadFile("/proc/" + pid + "/stat")
-		return err == nil && executed(stat)
-	})
+	return executedBelow(strconv.Itoa(c.PID), 1)
 }
 
-// childrenOf are the children of a process with one thread (Linux 3.5, CONFIG_PROC_CHILDREN).
-func childrenOf(pid string) []string {
-	list, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
-	return strings.Fields(string(list))
+// executedBelow says whether a process has executed something that stands so many generations below pid, of which each
+// has one thread (Linux 3.5, CONFIG_PROC_CHILDREN).
+func executedBelow(pid string, generations int) bool {
+	children, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	if err != nil {
+		return false
+	}
+	for child := range strings.FieldsSeq(string(children)) {
+		if generations > 1 {
+			if executedBelow(child, generations-1) {
+				return true
+			}
+		} else if stat, err := os.ReadFile("/proc/" + child + "/stat"); err == nil && executed(stat) {
+			return true
+		}
+	}
+	return false
 }
 
 // executed reads the flags of a line of proc_pid_stat(5), the seventh field after the name.

@@ -15,6 +15,8 @@ type Hooks struct {
 	Cgroup int
 	// Cloned is given process 1 while it waits for its plan; its error ends it.
 	Cloned func(pid int) error
+	// Outer is bubblewrap's process, which is process 1's parent to the end; 0: it has made none.
+	Outer int
 	// Building is called once, soon after the clone, perhaps by another goroutine. It must not wait for the child; its
 	// error ends it.
 	Building func(*Child) error

@@ -31,6 +31,7 @@ type Child struct {
 	ended   bool // the program's end was reported
 	gone    atomic.Bool
 	parent  func() // of Attach: returns when the helper has ended; else nil
+	outer   int    // bubblewrap, which runs outside as long as process 1; 0: there is none
 	sock    int
 	block   *Block
 	control *stage.Control // of block

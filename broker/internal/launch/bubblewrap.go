@@ -98,7 +98,7 @@ func (h *Helper) startBubblewrap(p *plan.Plan, std stage.Stdio, hooks child.Hook
 		b.said.Close()
 		return nil, err
 	}
-	hooks.Cloned = nil
+	hooks.Cloned, hooks.Outer = nil, b.proc.Pid
 	c, err := child.Attach(p, b.sock, std, hooks, parent, tail)
 	if err == nil {
 		go func() { _, _ = io.Copy(io.Discard, b.said); b.said.Close() }()
