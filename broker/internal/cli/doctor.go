@@ -8,8 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/integrate"
 	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/session"
 )
 
 // finding is one line of `sbx doctor`.
@@ -103,6 +105,35 @@ func (t *term) agentFindings() (out []finding) {
 		out = append(out, f)
 	}
 	return out
+}
+
+// diagnosis prints what was found, and is the exit status: 1 where something is lost.
+func (t *term) diagnosis(ways []backend, found []finding, js bool) int {
+	if js {
+		t.print(command.Encode(struct {
+			Backends []backend `json:"backends"`
+			Findings []finding `json:"findings"`
+		}{ways, found}))
+	} else {
+		t.Say(backendsText(ways) + doctorText(found))
+	}
+	if len(lost(found)) > 0 {
+		return 1
+	}
+	return 0
+}
+
+// recordsFinding says whether sessions can be recorded.
+func (t *term) recordsFinding(facts host.Facts) finding {
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
+	if err == nil {
+		err = canHold(root)
+	}
+	f := finding{What: "records", OK: err == nil, Loss: err != nil, Says: root}
+	if err != nil {
+		f.Says, f.Fix = err.Error(), "set HOME or XDG_STATE_HOME to a directory of yours"
+	}
+	return f
 }
 
 // canHold says whether sessions can be recorded below a folder, which need not be there yet.

@@ -13,7 +13,6 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/seatbelt"
-	"sbx.example/sbx/broker/internal/session"
 )
 
 // doctor says what this host offers, what is lost and how to get it, by trying it.
@@ -33,32 +32,13 @@ func (t *term) doctor(words []string, js, fix bool) int {
 	if ways[0].Here {
 		ways[0].Why = ""
 	}
-	if js {
-		t.print(command.Encode(struct {
-			Backends []backend `json:"backends"`
-			Findings []finding `json:"findings"`
-		}{ways, found}))
-	} else {
-		t.Say(backendsText(ways) + doctorText(found))
-	}
-	if len(lost(found)) > 0 {
-		return 1
-	}
-	return 0
+	return t.diagnosis(ways, found, js)
 }
 
 func (t *term) examine() []finding {
 	facts := host.Read(t.Env)
 	version, _ := unix.Sysctl("kern.osproductversion")
-	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
-	if err == nil {
-		err = canHold(root)
-	}
-	state := finding{What: "records", OK: err == nil, Loss: err != nil, Says: root}
-	if err != nil {
-		state.Says, state.Fix = err.Error(), "set HOME or XDG_STATE_HOME to a directory of yours"
-	}
-	out := []finding{{What: "macOS", OK: true, Says: version}, t.trySeatbelt(), state}
+	out := []finding{{What: "macOS", OK: true, Says: version}, t.trySeatbelt(), t.recordsFinding(facts)}
 	for _, l := range planner.PlacedLosses() {
 		out = append(out, finding{What: l.What, Says: "not as on Linux: " + l.Why})
 	}

@@ -21,7 +21,6 @@ import (
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/resources"
-	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/internal/tools"
 )
@@ -41,18 +40,7 @@ func (t *term) doctor(words []string, js, fix bool) int {
 		return found[slices.IndexFunc(found, func(f finding) bool { return f.What == what })]
 	}
 	ways := t.backends(named("user namespaces"), named("helper"))
-	if js {
-		t.print(command.Encode(struct {
-			Backends []backend `json:"backends"`
-			Findings []finding `json:"findings"`
-		}{ways, found}))
-	} else {
-		t.Say(backendsText(ways) + doctorText(found))
-	}
-	if len(lost(found)) > 0 {
-		return 1
-	}
-	return 0
+	return t.diagnosis(ways, found, js)
 }
 
 func (t *term) examine() []finding {
@@ -84,20 +72,12 @@ func (t *term) examine() []finding {
 		gate.Fix = "user namespaces"
 	}
 	out = append(out, ll, fuse, gate)
-	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), facts.Home)
-	if err == nil {
-		err = canHold(root)
-	}
-	state := finding{What: "records", OK: err == nil, Loss: err != nil, Says: root}
-	if err != nil {
-		state.Says, state.Fix = err.Error(), "set HOME or XDG_STATE_HOME to a directory of yours"
-	}
 	yama := "off: programs of the same user may trace each other outside"
 	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
 		yama = "ptrace_scope " + strings.TrimSpace(string(b)) +
 			": inside, a debugger may start programs; above 0 it may not attach to ones it did not start"
 	}
-	out = append(out, state, finding{What: "yama", Says: yama}, t.groupFinding(from))
+	out = append(out, t.recordsFinding(facts), finding{What: "yama", Says: yama}, t.groupFinding(from))
 	out = append(out, t.networkFindings(from)...)
 	out = append(out, t.toolFindings(facts, from)...)
 	return append(out, t.agentFindings()...)
