@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, says)
 		}
 	}
-	if _, _, err := Read(make([]byte, maxFile+1)); err == nil {
+	if _, _, err := Read(make([]byte, MaxFile+1)); err == nil {
 		t.Error("a file of any length is read")
 	}
 	if _, refused, err := Read([]byte(`{"image": "x", "privileged": false, "capAdd": [ ]}`)); err != nil || refused != nil {

@@ -52,13 +52,13 @@ type Step struct {
 // Refused is what a file asks for and does not get.
 type Refused struct{ Key, Why string }
 
-// maxFile bounds what is read of a project's file.
-const maxFile = 1 << 20
+// MaxFile bounds what is read of a project's file, in bytes.
+const MaxFile = 1 << 20
 
 // Read reads a file: JSON with comments and trailing commas. refused is in the order of the keys' names.
 func Read(text []byte) (f *File, refused []Refused, _ error) {
-	if len(text) > maxFile {
-		return nil, nil, fmt.Errorf("it is longer than %d bytes", maxFile)
+	if len(text) > MaxFile {
+		return nil, nil, fmt.Errorf("it is longer than %d bytes", MaxFile)
 	}
 	plain, err := hujson.Standardize(slices.Clone(text))
 	if err != nil {

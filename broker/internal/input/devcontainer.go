@@ -78,7 +78,7 @@ func devFiles() []string { return []string{".devcontainer/devcontainer.json", ".
 func devFile(in *planner.Input) (file string, text []byte, err error) {
 	for _, name := range devFiles() {
 		file := path.Join(in.Project, name)
-		if text, err = in.FS.Peek(file, 0, 1<<20+1); err == nil {
+		if text, err = in.FS.Peek(file, 0, devcontainer.MaxFile+1); err == nil {
 			return file, text, nil
 		}
 	}
