@@ -14,6 +14,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
@@ -176,7 +177,7 @@ func Parse(name, file string, text []byte) (*Profile, error) {
 			}
 		default:
 			known := ""
-			if n := policy.Nearest(key, Keys()); n != "" {
+			if n := nearest.Name(key, Keys()); n != "" {
 				known = "; did you mean " + n + "?"
 			}
 			return nil, fail(key, "unknown key %s%s", excerpt.Quote(key), known)

@@ -11,6 +11,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/policy/ownfile"
 )
 
@@ -70,7 +71,7 @@ func Load(name string, src policy.Sources) (*Profile, error) {
 	if p, err := Of(name, src); err == nil && p != nil {
 		return nil, fmt.Errorf("no agent is called %s; did you mean %s, whose program that is?", excerpt.Quote(name), p.Name)
 	}
-	if n := policy.Nearest(name, names); n != "" {
+	if n := nearest.Name(name, names); n != "" {
 		return nil, fmt.Errorf("no agent is called %s; did you mean %s?", excerpt.Quote(name), n)
 	}
 	return nil, fmt.Errorf("no agent is called %s; there are %s", excerpt.Quote(name), strings.Join(names, ", "))

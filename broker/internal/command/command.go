@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/option"
-	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 )
 
 // Row is one row of the command table: what a command is called, takes and does.
@@ -78,7 +78,7 @@ func (c *Row) verbless(t *Term, args []string) int {
 		names = append(names, strings.TrimPrefix(c.Verbs[i].Name, c.Name+" "))
 	}
 	h := "sbx " + c.Name + " --help lists the verbs"
-	if n := policy.Nearest(args[0], names); n != "" {
+	if n := nearest.Name(args[0], names); n != "" {
 		h = "did you mean sbx " + c.Name + " " + n + "?"
 	}
 	return t.Fail(option.Wrong("unknown verb "+quote(args[0]), h))

@@ -9,7 +9,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
-	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/quoting"
 )
 
@@ -110,7 +110,7 @@ func (t *Term) Unknown(table []Row, word string) error {
 	for i := range table {
 		names = append(append(names, table[i].Name), table[i].Aliases...)
 	}
-	if n := policy.Nearest(word, names); n != "" {
+	if n := nearest.Name(word, names); n != "" {
 		return option.Wrong(what, "did you mean sbx "+n+"?")
 	}
 	return option.Wrong(what, "sbx --help lists the commands")

@@ -10,7 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
-	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/session"
 )
@@ -191,7 +191,7 @@ func (c *call) files(name string) ([]file, error) {
 	a, known := Find(name)
 	if !known {
 		h := "one of " + strings.Join(Names(), ", ") + ", all, or mcp FILE"
-		if n := policy.Nearest(name, Names()); n != "" {
+		if n := nearest.Name(name, Names()); n != "" {
 			h = "did you mean " + n + "?"
 		}
 		return nil, option.Wrong("there is no such integration", h)

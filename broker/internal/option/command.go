@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 )
 
 // Command is one row of a table of commands.
@@ -163,7 +163,7 @@ func (c *Command) nearest(rows []Option, word string) string {
 	for i := range rows {
 		names[i] = rows[i].Name
 	}
-	if best := policy.Nearest(strings.TrimLeft(word, "-"), names); best != "" {
+	if best := nearest.Name(strings.TrimLeft(word, "-"), names); best != "" {
 		return "did you mean --" + best + "?"
 	}
 	return "see sbx " + c.Name + " --help"

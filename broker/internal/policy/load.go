@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/policy/ownfile"
 )
 
@@ -330,7 +331,7 @@ func (p *configParser) misplaced(name string) string {
 }
 
 func (p *configParser) unknown(line int, name string, known []string) error {
-	if n := Nearest(name, known); n != "" {
+	if n := nearest.Name(name, known); n != "" {
 		return p.errAt(line, "unknown key %s; did you mean %s?", excerpt.Quote(name), n)
 	}
 	return p.errAt(line, "unknown key %s", excerpt.Quote(name))

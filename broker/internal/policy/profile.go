@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
@@ -207,7 +208,7 @@ func known(name string, own map[string]Profile) string {
 		names = append(names, n)
 	}
 	sort.Strings(names)
-	if n := Nearest(name, names); n != "" {
+	if n := nearest.Name(name, names); n != "" {
 		return "did you mean " + excerpt.Quote(n) + "?"
 	}
 	return "known are strict, moderate, permissive and your own [profiles.NAME]"

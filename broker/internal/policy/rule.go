@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
@@ -218,7 +219,7 @@ func parsePolicy(src *source, vars Vars) ([]Rule, error) {
 }
 
 func hint(name string, known []string) string {
-	if n := Nearest(name, known); n != "" {
+	if n := nearest.Name(name, known); n != "" {
 		return "; did you mean " + n + "?"
 	}
 	return ""

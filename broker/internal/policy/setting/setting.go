@@ -8,6 +8,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
+	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
@@ -17,7 +18,7 @@ import (
 func Set(old []byte, path string, scope policy.Scope, name string, words []string, vars policy.Vars) ([]byte, error) {
 	if !slices.Contains(policy.Keys(), name) {
 		err := fmt.Errorf("%s is no setting", excerpt.Quote(name))
-		if near := policy.Nearest(name, policy.Keys()); near != "" {
+		if near := nearest.Name(name, policy.Keys()); near != "" {
 			err = fmt.Errorf("%w (did you mean %s?)", err, near)
 		}
 		return nil, err
