@@ -56,21 +56,28 @@ var mayImport = map[string][]string{
 	"broker/internal/policy/arguments": {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/pathname":  {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/mac":       {},
+	"broker/internal/policy/nearest":   {},
+	"broker/internal/policy/trust":     {"broker/internal/policy/excerpt", "broker/internal/policy/ownfile"},
 	"broker/internal/policy": {"broker/internal/policy/mac", "broker/internal/policy/pathname",
+		"broker/internal/policy/nearest", "broker/internal/policy/trust",
 		"broker/internal/policy/ownfile", "broker/internal/policy/excerpt", "broker/internal/policy/tomlscan",
 		"broker/internal/policy/arguments",
 		"broker/internal/policy/peer", "broker/internal/policy/amount", "broker/internal/policy/manual"},
-	"broker/internal/policy/foreign": {"broker/internal/policy", "broker/internal/policy/excerpt",
+	// the text of files, which policy reads back
+	"broker/internal/policy/edit": {"broker/internal/policy", "broker/internal/policy/excerpt",
+		"broker/internal/policy/nearest", "broker/internal/policy/ownfile", "broker/internal/policy/tomlscan"},
+	"broker/internal/policy/foreign": {"broker/internal/policy", "broker/internal/policy/edit",
+		"broker/internal/policy/excerpt",
 		"broker/internal/policy/ownfile",
 		"broker/internal/policy/pathname", "broker/internal/policy/tomlscan"},
 	// what agents need, as data
 	"broker/internal/agentprofile": {"broker/internal/policy", "broker/internal/policy/excerpt",
+		"broker/internal/policy/nearest",
 		"broker/internal/policy/ownfile", "broker/internal/policy/pathname", "broker/internal/policy/peer",
 		"broker/internal/policy/tomlscan"},
 	// what agents leave in a project; bwrap has it done through cli
 	"broker/internal/placeholders": {"broker/internal/agentprofile", "broker/internal/gate/names",
 		"broker/internal/guard", "broker/internal/host", "broker/internal/policy", "broker/internal/program"},
-	"broker/internal/policy/configedit": {"broker/internal/policy", "broker/internal/policy/tomlscan"},
 	"broker/internal/project": {"broker/internal/policy/pathname",
 		"broker/internal/host", "broker/internal/policy",
 		"broker/internal/policy/excerpt"},
@@ -96,13 +103,13 @@ var mayImport = map[string][]string{
 		"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
-	"broker/internal/option":  {"broker/internal/policy", "broker/plan"},
+	"broker/internal/option":  {"broker/internal/policy", "broker/internal/policy/nearest", "broker/plan"},
 	"broker/internal/quoting": {"broker/plan"},
 
 	// plan.Bytes: how a name is shown
 	"broker/internal/decide": {"broker/internal/policy/pathname",
 		"broker/internal/policy/peer", "broker/internal/policy", "broker/plan"},
-	"broker/internal/learn": {"broker/internal/policy/pathname",
+	"broker/internal/learn": {"broker/internal/policy/edit", "broker/internal/policy/pathname",
 		"broker/internal/policy/peer", "broker/internal/policy", "broker/internal/program"},
 	// what a session with --learn sees
 	"broker/internal/learner": {"broker/internal/arbiter", "broker/internal/decide", "broker/internal/host",
@@ -153,7 +160,7 @@ var mayImport = map[string][]string{
 		"broker/internal/agent", "broker/internal/child", "broker/internal/program", "broker/internal/quoting",
 		"broker/plan", "audit"},
 	"broker/internal/rules": {"broker/internal/decide", "broker/internal/host", "broker/internal/learn",
-		"broker/internal/policy",
+		"broker/internal/policy", "broker/internal/policy/edit", "broker/internal/policy/trust",
 		"broker/internal/quoting", "broker/internal/request"}, // the policy files of a running session
 	"broker/internal/gate/fuse": {},
 	"broker/internal/gate/names": {"shared/atomicfile", // the names that it uses for a moment
@@ -189,9 +196,9 @@ var mayImport = map[string][]string{
 	"broker/internal/resources": {"broker/internal/host", "broker/internal/inotify", "broker/internal/program",
 		"broker/plan"},
 
-	"broker/internal/request": {"broker/internal/policy/pathname", "broker/internal/policy/setting",
+	"broker/internal/request": {"broker/internal/policy/pathname", "broker/internal/policy/edit",
 		"broker/internal/agentprofile",
-		"broker/internal/policy", "broker/internal/policy/configedit",
+		"broker/internal/policy",
 		"broker/internal/project", "broker/internal/host",
 		"broker/internal/planner", "broker/internal/option", "broker/internal/quoting",
 		"broker/internal/resources", "broker/internal/guard", "broker/internal/secrets", "broker/internal/program",
@@ -243,8 +250,6 @@ var mayImport = map[string][]string{
 		"broker/internal/child", "broker/plan"},
 	// commands that need no run of their own, and what prints
 	"broker/internal/manpage": {"broker/internal/option", "broker/internal/policy"},
-	"broker/internal/policy/setting": {"broker/internal/policy", "broker/internal/policy/excerpt",
-		"broker/internal/policy/tomlscan"},
 	"broker/internal/records": {"broker/internal/caches", "broker/internal/command", "broker/internal/host",
 		"broker/internal/option",
 		"broker/internal/planner", "broker/internal/quoting", "broker/internal/session", "broker/plan"},
@@ -252,15 +257,18 @@ var mayImport = map[string][]string{
 		"broker/internal/policy/pathname",
 		"broker/internal/command", "broker/internal/decide", "broker/internal/explain",
 		"broker/internal/guard", "broker/internal/host", "broker/internal/option",
-		"broker/internal/launch", "broker/internal/policy/configedit",
-		"broker/internal/planner", "broker/internal/policy", "broker/internal/policy/setting",
+		"broker/internal/launch", "broker/internal/policy/edit", "broker/internal/policy/ownfile",
+		"broker/internal/policy/trust",
+		"broker/internal/planner", "broker/internal/policy",
 		"broker/internal/program", "broker/internal/prompt", "broker/internal/quoting", "broker/internal/request",
 		"shared/proxied", // how sbx-proxy says that there is no keyring
 		"audit"},
 	"broker/internal/integrate": {"shared/atomicfile",
 		"broker/internal/changes", "broker/internal/command", "broker/internal/host",
-		"broker/internal/option", "broker/internal/policy", "broker/internal/quoting", "broker/internal/session"},
+		"broker/internal/option", "broker/internal/policy", "broker/internal/policy/nearest", "broker/internal/quoting",
+		"broker/internal/session"},
 	"broker/internal/command": {"shared/atomicfile", "broker/internal/attend", "broker/internal/policy/peer",
+		"broker/internal/policy/nearest",
 		"broker/internal/agentprofile", // names to complete
 		"broker/internal/manpage", "broker/internal/request", "broker/internal/explain",
 		"broker/internal/decide", "selftest/checks",
@@ -350,6 +358,8 @@ var mayImport = map[string][]string{
 var testsMayImport = map[string][]string{
 	// the example reads the record
 	"broker/sandbox": {"audit"},
+	// a name as a pattern
+	"broker/internal/policy/edit": {"broker/internal/policy/pathname"},
 	// what profiles say, as a run asks for it
 	"broker/internal/seatbelt": {"broker/internal/host", "broker/internal/policy", "broker/internal/policy/mac",
 		"broker/internal/policy/pathname", "broker/internal/request", "broker/plan"},

@@ -44,7 +44,7 @@ func (t *term) askLogin(r *request.Request, s request.Settings) bool {
 		t.note("sbx: not answered: it is hidden this time\n")
 		return false
 	}
-	file, err := request.RememberList(t.Env, host.Read(t.Env), key, append(slices.Clone(names), s.Agent.Name))
+	file, err := request.Remember(t.Env, host.Read(t.Env), key, append(slices.Clone(names), s.Agent.Name)...)
 	if err != nil {
 		t.warn("remembering the answer: " + err.Error())
 		t.note("hint: sbx config set " + key + " " + s.Agent.Name + "\n")

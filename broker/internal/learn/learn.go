@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/program"
 )
@@ -330,7 +331,7 @@ func (w *writer) text(refused bool) string {
 			b.WriteString("\n# " + heads[0].text + "\n")
 			heads = heads[1:]
 		}
-		b.WriteString(policy.FormatRule(r))
+		b.WriteString(edit.FormatRule(r))
 	}
 	return b.String()
 }

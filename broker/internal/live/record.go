@@ -3,6 +3,8 @@
 package live
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"path"
 	"strconv"
 	"sync"
@@ -10,7 +12,6 @@ import (
 	"sbx.example/sbx/broker/internal/changes"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/planner"
-	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/tape"
@@ -47,7 +48,8 @@ func (r *record) write() {
 	if err == nil {
 		err = r.s.WriteFile("plan.json", b)
 	}
-	r.hash, r.err = policy.Hash(b), err
+	sum := sha256.Sum256(b)
+	r.hash, r.err = hex.EncodeToString(sum[:]), err
 }
 
 // planned waits until the plan is written, and returns its hash; both not if it is written later. Without a record

@@ -25,7 +25,7 @@ func Diff(a, b Effective) []Change {
 		if reflect.DeepEqual(before, after) {
 			continue
 		}
-		c := Change{Key: k.name, Old: show(before), New: show(after), Widens: !k.narrower(before, after)}
+		c := Change{Key: k.name, Old: Show(before), New: Show(after), Widens: !k.narrower(before, after)}
 		if o := b.Origins[k.name]; len(o) > 0 {
 			c.Origin = o[len(o)-1]
 		}
@@ -48,10 +48,10 @@ func diffProfile(a, b Profile) []Change {
 			k.limit = byAdding
 		}
 		widens := !k.narrower(orEmpty(*before), orEmpty(*after))
-		out = append(out, Change{Key: "profile." + k.name, Old: show(*before), New: show(*after), Widens: widens})
+		out = append(out, Change{Key: "profile." + k.name, Old: Show(*before), New: Show(*after), Widens: widens})
 	}
 	if a.Network != b.Network {
-		out = append(out, Change{Key: "profile.network", Old: show(a.Network), New: show(b.Network), Widens: b.Network})
+		out = append(out, Change{Key: "profile.network", Old: Show(a.Network), New: Show(b.Network), Widens: b.Network})
 	}
 	return out
 }
@@ -74,7 +74,8 @@ func (e Effective) Writable() []string {
 	return e.value(findKey(keyTable(), "fs.writable")).([]string)
 }
 
-func show(v any) string {
+// Show is a value as people read it.
+func Show(v any) string {
 	switch x := v.(type) {
 	case []string:
 		if x == nil {
@@ -104,7 +105,7 @@ func (e Effective) Value(name string) (string, error) {
 	case map[string]string: // sorted by key
 		return "{" + strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%q", x), "map["), "]") + "}", nil
 	}
-	return show(v), nil
+	return Show(v), nil
 }
 
 // DiffRules lists rules that only one of the stores has. Losing a rule that denies, asks or labels, or gaining one that

@@ -117,7 +117,7 @@ func diffNamed(full string, rows []key, before, after func(string) any, origin O
 		old := reflect.ValueOf(before(k.name)).Elem().Interface()
 		now := reflect.ValueOf(after(k.name)).Elem().Interface()
 		if !reflect.DeepEqual(old, now) {
-			out = append(out, Change{Key: full + "." + k.name, Old: show(old), New: show(now), Origin: origin, Widens: true})
+			out = append(out, Change{Key: full + "." + k.name, Old: Show(old), New: Show(now), Origin: origin, Widens: true})
 		}
 	}
 	return out

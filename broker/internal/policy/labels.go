@@ -69,19 +69,6 @@ func (r *Rule) checkLabels(vars Vars) error {
 	return nil
 }
 
-// keep takes over what old, which r replaces, says of labels and decoys.
-func (r *Rule) keep(old *Rule) {
-	r.Decoy = r.Decoy || old.Decoy && r.Decision == Deny
-	if r.Label == "" && r.Decision != Reveal {
-		r.Label = old.Label
-	}
-	for _, label := range old.Accepts {
-		if r.Decision != Deny && !slices.Contains(r.Accepts, label) {
-			r.Accepts = append(r.Accepts, label)
-		}
-	}
-}
-
 func isLabel(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("._-", c) < 0 {

@@ -11,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 	"sbx.example/sbx/broker/internal/policy/nearest"
 	"sbx.example/sbx/broker/internal/policy/ownfile"
+	"sbx.example/sbx/broker/internal/policy/trust"
 )
 
 // Sources says where files may be. An empty directory means that the scope has none.
@@ -28,7 +29,6 @@ type Sources struct {
 type Layer struct {
 	Scope       Scope
 	File        string
-	Hash        string
 	Settings    []Setting
 	Profiles    map[string]Profile
 	Servers     map[string]Server
@@ -66,9 +66,9 @@ func (n Notice) String() string {
 // Layers is everything that was read, before it is merged.
 type Layers struct {
 	Org, Project, User *Layer
-	Trusted            bool      // the project's files are the very bytes the user has pinned
-	Pins               Pins      // what `sbx policy trust` would pin now
-	Pinned             [2][]byte // the bytes that Pins are of: config.toml and policy.toml of the project
+	Trusted            bool       // the project's files are the very bytes the user has pinned
+	Pins               trust.Pins // what `sbx policy trust` would pin now
+	Pinned             [2][]byte  // the bytes that Pins are of: config.toml and policy.toml of the project
 	Policy             Store
 	Notices            []Notice
 	Vars               Vars
@@ -91,14 +91,14 @@ func Load(s Sources) (Layers, error) {
 	if err != nil {
 		return l, err
 	}
-	l.Pins = pinsOf(project)
 	for i, f := range project {
 		if f != nil {
 			l.Pinned[i] = f.data
 		}
 	}
+	l.Pins = trust.PinsOf(l.Pinned)
 	if s.ProjectDir != "" && s.TrustDir != "" && (project[0] != nil || project[1] != nil) {
-		t, err := LoadTrust(s.TrustDir, s.UID)
+		t, err := trust.Load(s.TrustDir, s.UID)
 		if err != nil {
 			return l, err
 		}
@@ -262,7 +262,7 @@ func parseConfig(src *source, vars Vars) (*Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Layer{Scope: src.scope, File: src.path, Hash: src.hash}
+	l := &Layer{Scope: src.scope, File: src.path}
 	p := configParser{document: d, layer: l, rows: keyTable(), vars: vars}
 	for _, name := range keysOf(d.tree) {
 		if err := p.top(name, d.tree[name]); err != nil {

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
@@ -229,21 +230,12 @@ func (m *merger) union(k *key, s Setting) {
 	origins := append([]Origin{}, m.e.Origins[k.name]...)
 	from := m.origins(k, s)
 	for i, e := range s.Value.([]string) {
-		if !contains(out, e) {
+		if !slices.Contains(out, e) {
 			out, origins = append(out, e), append(origins, from[i])
 		}
 	}
 	k.put(&m.e.Config, out)
 	m.e.Origins[k.name] = origins
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (m *merger) wideHosts(hosts []string, origins []Origin) {
@@ -271,4 +263,15 @@ func (e Effective) Widens(name, flag string, value any) (Origin, bool) {
 		val, _ = m.extended(k, s)
 	}
 	return lock, !k.narrower(cur, val)
+}
+
+// Set lists what somebody set.
+func (e Effective) Set() []Setting {
+	var out []Setting
+	for _, k := range keyTable() {
+		if len(e.Origins[k.name]) > 0 {
+			out = append(out, Setting{Key: k.name, Value: k.get(&e.Config)})
+		}
+	}
+	return out
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/broker/internal/policy/trust"
 )
 
 // TestHostileProject is PL-01: one widening line each, refused by name and line, and nothing changed.
@@ -264,7 +266,7 @@ func TestTrust(t *testing.T) {
 	if trusted() {
 		t.Fatal("trusted without a pin")
 	}
-	if err := Pin(w.TrustDir, w.ProjectDir, l.Pins, w.UID); err != nil {
+	if err := trust.Pin(w.TrustDir, w.ProjectDir, l.Pins, w.UID); err != nil {
 		t.Fatal(err)
 	}
 	if !trusted() {
@@ -288,10 +290,10 @@ func TestTrust(t *testing.T) {
 	if !trusted() {
 		t.Fatal("the pin is lost")
 	}
-	if err := Unpin(w.TrustDir, w.ProjectDir, w.UID); err != nil || trusted() {
+	if err := trust.Unpin(w.TrustDir, w.ProjectDir, w.UID); err != nil || trusted() {
 		t.Fatal("the pin stays", err)
 	}
-	if err := Pin(w.TrustDir, w.ProjectDir, Pins{"-", "-"}, w.UID); err == nil {
+	if err := trust.Pin(w.TrustDir, w.ProjectDir, trust.Pins{Config: "-", Policy: "-"}, w.UID); err == nil {
 		t.Error("pinned a project without files")
 	}
 	// Even a trusted project does not decide about the host.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ func (k *key) narrower(cur, val any) bool {
 	case toTrue:
 		return val.(bool)
 	case toFirst:
-		c, v := index(k.words, cur.(string)), index(k.words, val.(string))
+		c, v := slices.Index(k.words, cur.(string)), slices.Index(k.words, val.(string))
 		// A profile of somebody's own is not on the scale.
 		return c >= 0 && v >= 0 && v <= c
 	case toLess:
@@ -35,15 +36,6 @@ func (k *key) narrower(cur, val any) bool {
 		return covered(k.typ, cur, val, covers)
 	}
 	return false
-}
-
-func index(list []string, s string) int {
-	for i, e := range list {
-		if e == s {
-			return i
-		}
-	}
-	return -1
 }
 
 // less compares limits; 0 is none. A share and an amount cannot be compared here, so that counts as wider.
@@ -76,7 +68,7 @@ func (k *key) less(cur, val any) bool {
 func covered(t typ, big, small any, covers func(t typ, a, b string) bool) bool {
 	if ports, ok := small.([]int); ok {
 		for _, p := range ports {
-			if !containsInt(big.([]int), p) {
+			if !slices.Contains(big.([]int), p) {
 				return false
 			}
 		}
@@ -96,15 +88,6 @@ func covered(t typ, big, small any, covers func(t typ, a, b string) bool) bool {
 		}
 	}
 	return smalls != nil
-}
-
-func containsInt(list []int, n int) bool {
-	for _, e := range list {
-		if e == n {
-			return true
-		}
-	}
-	return false
 }
 
 // covers reports that element a grants all that b does.

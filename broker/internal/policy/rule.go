@@ -161,13 +161,30 @@ func (r *Rule) checkReveal(vars Vars) error {
 
 // parsePolicy reads a policy.toml.
 func parsePolicy(src *source, vars Vars) ([]Rule, error) {
-	if src == nil {
-		return nil, nil
-	}
 	d, err := parse(src)
 	if err != nil {
 		return nil, err
 	}
+	return d.rules(vars)
+}
+
+// Lines are those of one [[rule]] in a file, counted from 1.
+type Lines struct{ From, To int }
+
+// RuleLines is ParseRules with where each rule stands; none of those do that are written as rule = [...].
+func RuleLines(data []byte, path string, scope Scope, vars Vars) ([]Rule, []Lines, error) {
+	if len(data) == 0 {
+		return nil, nil, nil
+	}
+	d, err := parse(&source{scope: scope, path: path, data: data})
+	if err != nil {
+		return nil, nil, err
+	}
+	rules, err := d.rules(vars)
+	return rules, d.blocks("rule"), err
+}
+
+func (d *document) rules(vars Vars) ([]Rule, error) {
 	for _, name := range keysOf(d.tree) {
 		line, _ := d.lineOf(name)
 		switch name {
@@ -201,13 +218,13 @@ func parsePolicy(src *source, vars Vars) ([]Rule, error) {
 	blocks := d.blocks("rule")
 	rules := make([]Rule, 0, len(tables))
 	for i, t := range tables {
-		at := block{}
+		at := Lines{}
 		if i < len(blocks) {
 			at = blocks[i]
 		} else if all, elems := d.lineOf("rule"); i < len(elems) {
-			at.line = elems[i]
+			at.From = elems[i]
 		} else {
-			at.line = all
+			at.From = all
 		}
 		r, err := d.rule(t, at, vars)
 		if err != nil {
@@ -225,40 +242,38 @@ func hint(name string, known []string) string {
 	return ""
 }
 
-// block is the span of lines of one [[name]], without what follows its last assignment.
-type block struct{ line, end int }
-
-func (d *document) blocks(name string) []block {
-	var out []block
+// blocks are the lines of each [[name]], without what follows its last assignment.
+func (d *document) blocks(name string) []Lines {
+	var out []Lines
 	open := false
 	for _, st := range d.stmts {
 		switch {
 		case st.Header && st.Array && st.Key == name:
-			out = append(out, block{st.Line, st.Line})
+			out = append(out, Lines{st.Line, st.Line})
 			open = true
 		case st.Header && !strings.HasPrefix(st.Key, name+"."):
 			open = false
 		case open:
-			out[len(out)-1].end = st.EndLine
+			out[len(out)-1].To = st.EndLine
 		}
 	}
 	return out
 }
 
 // lineIn is the line of one of a block's own keys, or of the block where they are written another way.
-func (d *document) lineIn(b block, key string) int {
+func (d *document) lineIn(b Lines, key string) int {
 	for _, st := range d.stmts {
-		if !st.Header && st.Key == key && st.Line >= b.line && st.Line <= b.end {
+		if !st.Header && st.Key == key && st.Line >= b.From && st.Line <= b.To {
 			return st.Line
 		}
 	}
-	return b.line
+	return b.From
 }
 
-func (d *document) rule(t map[string]any, at block, vars Vars) (Rule, error) {
-	r := Rule{Origin: d.origin(at.line)}
+func (d *document) rule(t map[string]any, at Lines, vars Vars) (Rule, error) {
+	r := Rule{Origin: d.origin(at.From)}
 	if t == nil {
-		return r, d.errAt(at.line, "a rule must be a table")
+		return r, d.errAt(at.From, "a rule must be a table")
 	}
 	for _, name := range keysOf(t) {
 		if err := r.set(name, t[name]); err != nil {
@@ -266,13 +281,13 @@ func (d *document) rule(t map[string]any, at block, vars Vars) (Rule, error) {
 		}
 	}
 	if r.Kind == "" {
-		return r, d.errAt(at.line, "rule: one of path, exec, host, socket is missing")
+		return r, d.errAt(at.From, "rule: one of path, exec, host, socket is missing")
 	}
 	if r.Final && d.src.scope != ScopeOrg {
 		return r, d.errAt(d.lineIn(at, "rule.final"), "rule: only the org file may make a rule final")
 	}
 	if err := r.compile(vars); err != nil {
-		line := at.line
+		line := at.From
 		if r.Decision != 0 { // something is wrong with what stands there, not missing
 			line = d.lineIn(at, "rule."+string(r.Kind))
 		}

@@ -77,7 +77,7 @@ func diffServers(a, b Effective) (out []Change) {
 				continue
 			}
 			k.limit = bySubset
-			out = append(out, Change{Key: fmt.Sprintf("mcp.%s.%s", name, k.name), Old: show(old), New: show(now),
+			out = append(out, Change{Key: fmt.Sprintf("mcp.%s.%s", name, k.name), Old: Show(old), New: Show(now),
 				Origin: after.Origin, Widens: k.name == "command" || !k.narrower(old, now)})
 		}
 	}

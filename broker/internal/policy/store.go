@@ -42,6 +42,15 @@ func (s Store) With(scope Scope, rules ...Rule) Store {
 	return s
 }
 
+// Replace returns the store with other rules in one scope: what would hold with another file.
+func (s Store) Replace(scope Scope, rules []Rule) Store {
+	for i := range rules {
+		rules[i].Origin.Scope = scope
+	}
+	s.rules[scope] = append([]Rule{}, rules...)
+	return s
+}
+
 // Rules lists all rules in merge order.
 func (s Store) Rules() []Rule {
 	var out []Rule

@@ -247,3 +247,15 @@ func BenchmarkMatch(b *testing.B) {
 		s.Match(Query{Kind: KindPath, Path: "/a/b999/c/d", Access: Read})
 	}
 }
+
+func TestReplaceLeavesTheOriginalAlone(t *testing.T) {
+	s := Store{}
+	r, err := NewRule(Rule{Kind: KindPath, Pattern: "/x", Decision: Deny}, testVars())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := s.Replace(ScopeUser, []Rule{r})
+	if len(s.Rules()) != 0 || len(next.Rules()) != 1 || next.Rules()[0].Origin.Scope != ScopeUser {
+		t.Fatal(s.Rules(), next.Rules())
+	}
+}

@@ -294,3 +294,34 @@ func Flag(name, flag string, value any, vars Vars) (Setting, error) {
 	}
 	return s, nil
 }
+
+// Short is the value with paths written with ~ and $PROJECT again, so that it does not tie a file to one
+// project.
+func (s Setting) Short(v Vars) any {
+	k := findKey(keyTable(), s.Key)
+	switch x := s.Value.(type) {
+	case []string:
+		out := make([]string, len(x))
+		for i, e := range x {
+			out[i] = shortElement(v, k.typ, e)
+		}
+		return out
+	case string:
+		return shortElement(v, k.typ, x)
+	}
+	return s.Value
+}
+
+func shortElement(v Vars, t typ, s string) string {
+	switch t {
+	case tPath, tPaths:
+		body, optional := pathname.SplitOptional(s)
+		if body = v.Short(pathname.Escape(body)); optional {
+			body = "?" + body
+		}
+		return body
+	case tPatterns:
+		return v.Short(s)
+	}
+	return s
+}

@@ -13,6 +13,7 @@ import (
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/foreign"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/internal/quoting"
 )
@@ -60,7 +61,7 @@ func secretNames() []string {
 
 // candidate is one file of `sbx policy diff`: the layers as they would be with it in its scope.
 func (c *policyCall) candidate(layers policy.Layers, file string) (policy.Layers, error) {
-	data, err := policy.ReadFile(file)
+	data, err := ownfile.Named(file)
 	if err != nil {
 		return layers, err
 	}

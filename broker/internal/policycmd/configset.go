@@ -12,7 +12,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
-	"sbx.example/sbx/broker/internal/policy/setting"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
@@ -52,9 +52,7 @@ func configSet(t Commands, c *policyCall) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	e, err := c.changeConfig(g, s.Layers, func(b []byte) ([]byte, error) {
-		return setting.Set(b, g.Path(), g.Scope, c.words[0], c.words[1:], c.src.Vars)
-	})
+	e, err := c.changeConfig(g, s.Layers, edit.Setting(g, c.src.Vars, c.words[0], c.words[1:]...))
 	if err != nil {
 		return t.Fail(option.Wrong(err.Error(), "sbx config show lists the settings and their values"))
 	}
@@ -127,7 +125,7 @@ func initProject(t Commands, c *policyCall) int {
 	if dir == c.facts.Home || dir == "/" {
 		return t.Fail(option.Wrong(quoting.Quote(dir)+" is no project", "cd into one, or pass --workdir DIR"))
 	}
-	names, text := setting.ForProject(func(name string) bool { return host.Exists(filepath.Join(dir, name)) })
+	names, text := edit.ForProject(func(name string) bool { return host.Exists(filepath.Join(dir, name)) })
 	g, err := c.target("config.toml", !c.r.DryRun)
 	if err != nil {
 		return t.Fail(err)
@@ -155,7 +153,7 @@ func initProject(t Commands, c *policyCall) int {
 }
 
 // writeNew makes the file g, which must not be there, in a directory that is the project's own.
-func writeNew(g policy.Target, text string) error {
+func writeNew(g edit.Target, text string) error {
 	if st, err := os.Lstat(g.Dir); err != nil || !st.IsDir() {
 		return &planner.Refusal{What: quoting.Quote(g.Dir) + " is no directory of the project's", Err: err}
 	}

@@ -16,7 +16,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
-	"sbx.example/sbx/broker/internal/policy/configedit"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -166,9 +166,9 @@ func secretAdd(t Commands, c *credentialCall) int {
 		return t.Fail(err)
 	}
 	lines := c.lines()
-	change := func(g policy.Target) func(b []byte) ([]byte, error) {
+	change := func(g edit.Target) func(b []byte) ([]byte, error) {
 		return func(b []byte) ([]byte, error) {
-			next, err := configedit.Table(b, "credential."+c.Name, lines)
+			next, err := edit.Table(b, "credential."+c.Name, lines)
 			if err == nil {
 				err = policy.Check(next, g.Path(), g.Scope, c.src.Vars)
 			}
@@ -240,7 +240,7 @@ func secretRemove(t Commands, c *credentialCall) int {
 		return t.Fail(err)
 	}
 	e, err := c.changeConfig(g, s.Layers, func(b []byte) ([]byte, error) {
-		return configedit.Table(b, "credential."+c.Name, nil)
+		return edit.Table(b, "credential."+c.Name, nil)
 	})
 	if err == nil {
 		err = c.removeSealed()

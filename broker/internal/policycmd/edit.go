@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
@@ -123,7 +124,7 @@ func changesText(rows []changeRow) string {
 }
 
 // carryOut changes the file, or with --dry-run only computes what it would become.
-func (c *policyCall) carryOut(g policy.Target, change func([]byte) ([]byte, error)) (old, next []byte, err error) {
+func (c *policyCall) carryOut(g edit.Target, change func([]byte) ([]byte, error)) (old, next []byte, err error) {
 	if c.r.DryRun {
 		if old, err = g.Content(); err == nil {
 			next, err = change(old)
@@ -267,7 +268,7 @@ func (t Commands) addOne(c *policyCall, r policy.Rule) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	e, after, err := t.changeRules(c, s.Layers, policy.Adding(g, vars, r))
+	e, after, err := t.changeRules(c, s.Layers, edit.Adding(g, vars, r))
 	if err != nil {
 		return t.Fail(err)
 	}
@@ -353,7 +354,7 @@ func policyRemove(t Commands, c *policyCall) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	e, _, err := t.changeRules(c, s.Layers, policy.Removing(g, vars, func(r policy.Rule) bool {
+	e, _, err := t.changeRules(c, s.Layers, edit.Removing(g, vars, func(r policy.Rule) bool {
 		same := r.Pattern == pattern || r.Pattern == c.words[0]
 		if r.Kind != policy.KindHost && kind != policy.KindHost {
 			if p, err := pathname.ParsePattern(pattern, vars); err == nil && p.String() == r.Path().String() {

@@ -13,7 +13,9 @@ import (
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/policy/foreign"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -110,7 +112,7 @@ func (t Commands) importRules(c *policyCall, layers policy.Layers, rules []polic
 		rules[i].Origin = policy.Origin{}
 		rules[i].By, rules[i].Added = "sbx policy import "+c.words[0], c.now.UTC().Truncate(time.Second)
 	}
-	e, _, err := t.changeRules(c, layers, policy.Adding(g, vars, rules...))
+	e, _, err := t.changeRules(c, layers, edit.Adding(g, vars, rules...))
 	return e, err
 }
 
@@ -130,9 +132,9 @@ func (t Commands) changeSettings(c *policyCall, layers policy.Layers, list []pol
 	if err != nil {
 		return edited{}, err
 	}
-	var taken []policy.Unmapped
+	var taken []edit.Unmapped
 	e, err := c.changeConfig(g, layers, func(b []byte) (out []byte, err error) {
-		out, taken, err = policy.AddSettings(b, g.Path(), g.Scope, list, vars)
+		out, taken, err = edit.AddSettings(b, g.Path(), g.Scope, list, vars)
 		return out, err
 	})
 	for _, u := range taken {
@@ -142,7 +144,7 @@ func (t Commands) changeSettings(c *policyCall, layers policy.Layers, list []pol
 }
 
 // changeConfig changes the config.toml g and says what that does to what is in force.
-func (c *policyCall) changeConfig(g policy.Target, layers policy.Layers, change func([]byte) ([]byte, error)) (edited,
+func (c *policyCall) changeConfig(g edit.Target, layers policy.Layers, change func([]byte) ([]byte, error)) (edited,
 	error) {
 	e := edited{File: g.Path(), DryRun: c.r.DryRun}
 	old, next, err := c.carryOut(g, change)
@@ -182,7 +184,7 @@ func (c *policyCall) changeConfig(g policy.Target, layers policy.Layers, change 
 // readInput reads FILE, or standard input for "-".
 func (t Commands) readInput(name string) ([]byte, error) {
 	if name != "-" {
-		return policy.ReadFile(name)
+		return ownfile.Named(name)
 	}
 	if t.Std[0] == nil {
 		return nil, option.Wrong("there is no standard input", "")

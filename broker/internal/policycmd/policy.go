@@ -12,7 +12,9 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/policy/foreign"
+	"sbx.example/sbx/broker/internal/policy/ownfile"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -277,7 +279,7 @@ func policyCheck(t Commands, c *policyCall) int {
 		}
 	}
 	for _, p := range c.words {
-		data, err := policy.ReadFile(p)
+		data, err := ownfile.Named(p)
 		if err == nil {
 			abs, _ := filepath.Abs(p)
 			err = policy.Check(data, abs, c.scopeOf(), c.src.Vars)
@@ -318,8 +320,8 @@ func (c *policyCall) scopeOf() policy.Scope {
 }
 
 // target is the file that the scope's rules (policy.toml) or settings (config.toml) are in. make creates its folder.
-func (c *policyCall) target(name string, create bool) (policy.Target, error) {
-	g := policy.Target{Name: name, Scope: c.scopeOf(), UID: int(c.facts.UID)}
+func (c *policyCall) target(name string, create bool) (edit.Target, error) {
+	g := edit.Target{Name: name, Scope: c.scopeOf(), UID: int(c.facts.UID)}
 	switch g.Scope {
 	case policy.ScopeOrg:
 		g.Dir, g.UID = request.OrgDir, 0

@@ -8,6 +8,7 @@ import (
 	"sbx.example/sbx/broker/internal/command"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/trust"
 	"sbx.example/sbx/broker/internal/quoting"
 )
 
@@ -48,10 +49,10 @@ func policyTrust(t Commands, c *policyCall) int {
 		return t.Fail(option.Wrong("not trusted", "sbx policy trust --yes pins what is shown without asking"))
 	}
 	// The bytes first: without them a pin still holds, it only cannot be compared with later.
-	if err := policy.Keep(c.src.TrustDir, layers.Pinned, c.src.UID); err != nil {
+	if err := trust.Keep(c.src.TrustDir, layers.Pinned, c.src.UID); err != nil {
 		return t.Fail(err)
 	}
-	if err := policy.Pin(c.src.TrustDir, c.src.ProjectDir, layers.Pins, c.src.UID); err != nil {
+	if err := trust.Pin(c.src.TrustDir, c.src.ProjectDir, layers.Pins, c.src.UID); err != nil {
 		return t.Fail(err)
 	}
 	if answer.Trusted = true; c.r.JSON {
@@ -65,7 +66,7 @@ func policyTrust(t Commands, c *policyCall) int {
 // revokeTrust is policyTrust with --revoke.
 func (t Commands) revokeTrust(c *policyCall) int {
 	if !c.r.DryRun {
-		if err := policy.Unpin(c.src.TrustDir, c.src.ProjectDir, c.src.UID); err != nil {
+		if err := trust.Unpin(c.src.TrustDir, c.src.ProjectDir, c.src.UID); err != nil {
 			return t.Fail(err)
 		}
 	}
@@ -109,12 +110,12 @@ func (t Commands) showTrust(x trusting) {
 
 // trustedBefore is what holds without the trust that is asked for.
 func (t Commands) trustedBefore(c *policyCall, layers policy.Layers) (policy.Layers, string, error) {
-	list, err := policy.LoadTrust(c.src.TrustDir, c.src.UID)
+	list, err := trust.Load(c.src.TrustDir, c.src.UID)
 	if err != nil {
 		return layers, "", err
 	}
 	if pins, ok := list.Pinned(c.src.ProjectDir); ok && pins != layers.Pins {
-		if files, ok := policy.Kept(c.src.TrustDir, pins, c.src.UID); ok {
+		if files, ok := trust.Kept(c.src.TrustDir, pins, c.src.UID); ok {
 			if l, err := layers.WithProject(files, c.src.ProjectDir); err == nil {
 				return l, "trusted", nil
 			}

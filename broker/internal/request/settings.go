@@ -11,8 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
-	"sbx.example/sbx/broker/internal/policy/configedit"
-	"sbx.example/sbx/broker/internal/policy/setting"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/project"
 )
 
@@ -76,23 +75,11 @@ func Sources(env []string, facts host.Facts, project string) policy.Sources {
 }
 
 // Remember keeps an answer as a setting of the user's and returns the file that it is in.
-func Remember(env []string, facts host.Facts, key, word string) (file string, err error) {
+func Remember(env []string, facts host.Facts, key string, words ...string) (file string, err error) {
 	src := Sources(env, facts, "")
-	t := policy.Target{Dir: src.UserDir, Name: "config.toml", Scope: policy.ScopeUser, UID: src.UID}
+	t := edit.Target{Dir: src.UserDir, Name: "config.toml", Scope: policy.ScopeUser, UID: src.UID}
 	if err = os.MkdirAll(t.Dir, 0o700); err == nil {
-		err = configedit.Set(t, key, word)
-	}
-	return t.Path(), err
-}
-
-// RememberList is Remember for a setting that is a list.
-func RememberList(env []string, facts host.Facts, key string, words []string) (file string, err error) {
-	src := Sources(env, facts, "")
-	t := policy.Target{Dir: src.UserDir, Name: "config.toml", Scope: policy.ScopeUser, UID: src.UID}
-	if err = os.MkdirAll(t.Dir, 0o700); err == nil {
-		err = t.Edit(func(old []byte) ([]byte, error) {
-			return setting.Set(old, t.Path(), t.Scope, key, words, src.Vars)
-		})
+		err = t.Edit(edit.Setting(t, src.Vars, key, words...))
 	}
 	return t.Path(), err
 }

@@ -16,6 +16,8 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/learn"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
+	"sbx.example/sbx/broker/internal/policy/trust"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -116,21 +118,21 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 func (x *Files) Store(where string, list []policy.Rule) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var target policy.Target
+	var target edit.Target
 	vars := x.Sources.Vars
 	switch where {
 	case "user":
 		if x.Sources.UserDir == "" {
 			return errors.New("there is no place for your own policy file: set HOME")
 		}
-		target = policy.Target{Dir: x.Sources.UserDir, Name: "policy.toml", Scope: policy.ScopeUser, UID: x.Sources.UID}
+		target = edit.Target{Dir: x.Sources.UserDir, Name: "policy.toml", Scope: policy.ScopeUser, UID: x.Sources.UID}
 	case "project":
 		return x.storeInProject(list)
 	case "org":
 		if os.Geteuid() != 0 {
 			return errors.New("only root can change the organisation's policy: choose user or project")
 		}
-		target = policy.Target{Dir: request.OrgDir, Name: "policy.toml", Scope: policy.ScopeOrg}
+		target = edit.Target{Dir: request.OrgDir, Name: "policy.toml", Scope: policy.ScopeOrg}
 	default:
 		return fmt.Errorf("no policy file is called %s", quoting.Quote(where))
 	}
@@ -143,7 +145,7 @@ func (x *Files) Store(where string, list []policy.Rule) error {
 }
 
 // addRules writes answers down: with ~ and $PROJECT where the file is not for everybody, and with whose they were.
-func addRules(target policy.Target, list []policy.Rule, vars policy.Vars) error {
+func addRules(target edit.Target, list []policy.Rule, vars policy.Vars) error {
 	short := policy.Vars{Home: vars.Home}
 	switch target.Scope {
 	case policy.ScopeOrg:
@@ -156,7 +158,7 @@ func addRules(target policy.Target, list []policy.Rule, vars policy.Vars) error 
 			r.Pattern = short.Short(r.Pattern)
 		}
 		r.By += fmt.Sprintf(", uid %d", os.Getuid())
-		if err := policy.AddRule(target, r, vars); err != nil {
+		if err := edit.AddRule(target, r, vars); err != nil {
 			return err
 		}
 	}
@@ -176,12 +178,12 @@ func (x *Files) storeInProject(list []policy.Rule) error {
 	for _, r := range list {
 		allows = allows || r.Decision == policy.Allow
 	}
-	pin := layers.Trusted || layers.Pins == (policy.Pins{Config: "-", Policy: "-"})
+	pin := layers.Trusted || layers.Pins == (trust.Pins{Config: "-", Policy: "-"})
 	if allows && !pin {
 		return errors.New("the project's files in .sbx are not trusted, so what they allow does not count: sbx policy " +
 			"trust shows and pins them")
 	}
-	target := policy.Target{Dir: filepath.Join(dir, ".sbx"), Name: "policy.toml", Scope: policy.ScopeProject,
+	target := edit.Target{Dir: filepath.Join(dir, ".sbx"), Name: "policy.toml", Scope: policy.ScopeProject,
 		UID: x.Sources.UID}
 	if err := os.Mkdir(target.Dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("creating the project's .sbx: %w", err)
@@ -202,8 +204,8 @@ func (x *Files) pin() error {
 	if err != nil {
 		return err
 	}
-	if err := policy.Keep(x.Sources.TrustDir, layers.Pinned, x.Sources.UID); err != nil {
+	if err := trust.Keep(x.Sources.TrustDir, layers.Pinned, x.Sources.UID); err != nil {
 		return err
 	}
-	return policy.Pin(x.Sources.TrustDir, x.Sources.ProjectDir, layers.Pins, x.Sources.UID)
+	return trust.Pin(x.Sources.TrustDir, x.Sources.ProjectDir, layers.Pins, x.Sources.UID)
 }

@@ -9,18 +9,19 @@ import (
 	"slices"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 )
 
 // stored is the file that the last answer was written into.
 type stored struct {
-	target        policy.Target
+	target        edit.Target
 	rules         []string
 	before, after []byte
 	pin           bool // the user trusts the file as sbx left it
 }
 
 // note remembers what a file was like before and after it was changed for some rules.
-func (x *Files) note(target policy.Target, list []policy.Rule, change func() error) error {
+func (x *Files) note(target edit.Target, list []policy.Rule, change func() error) error {
 	x.last = nil
 	before, _ := os.ReadFile(target.Path()) // none is empty
 	if err := change(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 )
@@ -17,12 +18,12 @@ func Exports() []string { return []string{"toml", "claude", "codex", "cursor", "
 // Export writes what is in force, in our form ("toml": config and policy in one text, each with a heading) or as
 // settings of another tool, where names are those that are hidden in the project at any depth. What the other form
 // cannot say is listed; nothing that is written opens more than sbx does.
-func Export(format string, e policy.Effective, s policy.Store, names []string) (string, []policy.Unmapped, error) {
+func Export(format string, e policy.Effective, s policy.Store, names []string) (string, []edit.Unmapped, error) {
 	write := map[string]func(*exporter) (string, error){"claude": exportClaude, "codex": exportCodex,
 		"cursor": exportCursor, "srt": exportSRT}[format]
 	switch {
 	case format == "toml":
-		return policy.Text(e, s), nil, nil
+		return edit.Text(e, s), nil, nil
 	case write == nil:
 		return "", nil, fmt.Errorf("exporting policy: unknown format %s; known are %s", excerpt.Quote(format),
 			strings.Join(Exports(), ", "))
@@ -47,7 +48,7 @@ type exporter struct {
 	inForce []policy.Rule      // these, before any is left out
 	hosts   []string           // of the settings
 	all     bool               // every host may be reached
-	missing []policy.Unmapped
+	missing []edit.Unmapped
 }
 
 // shape is what another tool has a list for.
@@ -60,7 +61,7 @@ type shape struct {
 func shapeOf(r policy.Rule) shape { return shape{r.Kind, r.Decision, r.Access} }
 
 func (x *exporter) miss(name, why string) {
-	x.missing = append(x.missing, policy.Unmapped{Name: name, Why: why})
+	x.missing = append(x.missing, edit.Unmapped{Name: name, Why: why})
 }
 
 // own makes a rule of a setting; what is no pattern was refused when the file was read.

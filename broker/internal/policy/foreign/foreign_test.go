@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 )
 
 func testVars() policy.Vars {
@@ -211,7 +212,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("%v %v\n%s", missing, err, text)
 	}
 	text, missing, err = Export("toml", e, store, nil)
-	if err != nil || len(missing) != 0 || text != policy.Text(e, store) || !strings.Contains(text, "/srv/**") {
+	if err != nil || len(missing) != 0 || text != edit.Text(e, store) || !strings.Contains(text, "/srv/**") {
 		t.Errorf("%v %v\n%s", missing, err, text)
 	}
 	if _, _, err := Export("x", e, store, nil); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 	"sbx.example/sbx/broker/internal/policy/ownfile"
 	"sbx.example/sbx/broker/internal/policy/pathname"
@@ -23,14 +24,14 @@ import (
 type Imported struct {
 	Config   []policy.Setting
 	Rules    []policy.Rule
-	Unmapped []policy.Unmapped
+	Unmapped []edit.Unmapped
 }
 
 // ConfigTOML writes the imported values as a config.toml.
-func (im Imported) ConfigTOML() string { return policy.FormatConfig(im.Config) }
+func (im Imported) ConfigTOML() string { return edit.FormatConfig(im.Config) }
 
 // PolicyTOML writes the imported rules as a policy.toml.
-func (im Imported) PolicyTOML() string { return policy.FormatRules(im.Rules) }
+func (im Imported) PolicyTOML() string { return edit.FormatRules(im.Rules) }
 
 // Formats lists what Import reads.
 func Formats() []string { return []string{"claude", "codex", "cursor", "sbx", "srt"} }
@@ -158,7 +159,7 @@ func peers(kind policy.Kind, d policy.Decision) field {
 }
 
 func (im *importer) skip(name, why string, a ...any) {
-	im.out.Unmapped = append(im.out.Unmapped, policy.Unmapped{Name: name, Why: fmt.Sprintf(why, a...)})
+	im.out.Unmapped = append(im.out.Unmapped, edit.Unmapped{Name: name, Why: fmt.Sprintf(why, a...)})
 }
 
 // set stores a configuration value; a list is added to what an earlier value gave. Of two single values the first

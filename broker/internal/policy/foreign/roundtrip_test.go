@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/edit"
 )
 
 // inForce is what holds with these two files of a user.
@@ -67,7 +68,7 @@ func said(list []policy.Rule, without map[string]bool) []string {
 	return slices.Compact(out)
 }
 
-func exported(t testing.TB, format, config, rules string) (string, []policy.Unmapped, Imported) {
+func exported(t testing.TB, format, config, rules string) (string, []edit.Unmapped, Imported) {
 	t.Helper()
 	e, s := inForce(t, config, rules)
 	text, missing, err := Export(format, e, s, nil)
@@ -124,7 +125,7 @@ func TestExportThenImport(t *testing.T) {
 			t.Errorf("%s: its own export has %v", format, u)
 		}
 		for _, name := range strings.Fields(want.missing) {
-			if !slices.ContainsFunc(missing, func(u policy.Unmapped) bool {
+			if !slices.ContainsFunc(missing, func(u edit.Unmapped) bool {
 				return strings.HasSuffix(u.Name, name) && u.Why != ""
 			}) {
 				t.Errorf("%s: %s is not listed in %v", format, name, missing)
@@ -215,7 +216,7 @@ func TestNothingWidens(t *testing.T) {
 		if strings.Contains(text, c.never) {
 			t.Errorf("%s: %s is in\n%s", name, c.never, text)
 		}
-		says := func(u policy.Unmapped) bool { return strings.Contains(u.Why, c.why) }
+		says := func(u edit.Unmapped) bool { return strings.Contains(u.Why, c.why) }
 		if c.why != "" && !slices.ContainsFunc(missing, says) {
 			t.Errorf("%s: %q is not among %v", name, c.why, missing)
 		}

@@ -1,6 +1,6 @@
-// Package ownfile opens files whose contents decide what is allowed: they belong to the person or to root, and nobody
-// else can have written them or put them there. It must never follow a link in a project, or read what is no plain
-// text. policy and agentprofile read with it.
+// Package ownfile opens and replaces files whose contents decide what is allowed: they belong to the person or to root,
+// and nobody else can have written them or put them there. It must never follow a link in a project, or read what is no
+// plain text. policy and agentprofile read with it, and edit and trust write.
 package ownfile
 
 import (
@@ -233,6 +233,28 @@ func Read(f *os.File) ([]byte, error) {
 		return nil, errors.New("it starts with a byte order mark; save it as plain UTF-8")
 	case !utf8.Valid(data):
 		return nil, errors.New("it is not UTF-8")
+	}
+	return data, nil
+}
+
+// Named reads a file that somebody named: a regular one of at most the size a policy may have, plain UTF-8.
+func Named(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = Regular(&st)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
+	}
+	data, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", excerpt.Quote(path), err)
 	}
 	return data, nil
 }

@@ -1,4 +1,4 @@
-package setting
+package edit
 
 import (
 	"cmp"

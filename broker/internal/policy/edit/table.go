@@ -1,4 +1,4 @@
-package configedit
+package edit
 
 import (
 	"bytes"

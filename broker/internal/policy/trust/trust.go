@@ -1,7 +1,11 @@
-package policy
+// Package trust keeps which bytes of a project's files a person has looked at and pinned. It must never say of other
+// bytes that they are trusted. policy asks it; policycmd and rules, which keeps answers in a project, pin with it.
+package trust
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -18,35 +22,51 @@ import (
 // voids the trust as well.
 type Pins struct{ Config, Policy string }
 
-func pinsOf(files [2]*source) Pins {
+// PinsOf hashes the two files; nil is one that does not exist.
+func PinsOf(files [2][]byte) Pins {
 	p := Pins{"-", "-"}
 	if files[0] != nil {
-		p.Config = files[0].hash
+		p.Config = hash(files[0])
 	}
 	if files[1] != nil {
-		p.Policy = files[1].hash
+		p.Policy = hash(files[1])
 	}
 	return p
 }
 
-// Trust is the user's list of pinned projects.
-type Trust struct{ pins map[string]Pins }
+// None says that there is nothing to pin.
+func (p Pins) None() bool { return p == Pins{"-", "-"} }
 
-// trustFile has one line per project: v1 HASH HASH "PATH", hashes of config.toml and policy.toml.
-const trustFile = "trust"
-
-// LoadTrust reads the list from the user's state folder.
-func LoadTrust(dir string, uid int) (Trust, error) {
-	path := filepath.Join(dir, trustFile)
-	src, err := readSource(ScopeUser, path, func() (*os.File, error) { return ownfile.User(dir, trustFile, uid) })
-	if err != nil || src == nil {
-		return Trust{}, err
-	}
-	return parseTrust(src.data, path)
+func hash(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
 }
 
-func parseTrust(data []byte, path string) (Trust, error) {
-	t := Trust{pins: map[string]Pins{}}
+// List is the user's list of pinned projects.
+type List struct{ pins map[string]Pins }
+
+// listFile has one line per project: v1 HASH HASH "PATH", hashes of config.toml and policy.toml.
+const listFile = "trust"
+
+// Load reads the list from the user's state folder.
+func Load(dir string, uid int) (List, error) {
+	path := filepath.Join(dir, listFile)
+	f, err := ownfile.User(dir, listFile, uid)
+	if err == nil && f == nil {
+		return List{}, nil
+	}
+	var data []byte
+	if err == nil {
+		data, err = ownfile.Read(f)
+	}
+	if err != nil {
+		return List{}, fmt.Errorf("loading trust list %s: %w", excerpt.Quote(path), err)
+	}
+	return parse(data, path)
+}
+
+func parse(data []byte, path string) (List, error) {
+	t := List{pins: map[string]Pins{}}
 	for i, line := range strings.Split(string(data), "\n") {
 		if line == "" {
 			continue
@@ -69,13 +89,13 @@ func isPin(s string) bool {
 }
 
 // Trusted reports whether exactly these bytes were pinned for this path.
-func (t Trust) Trusted(project string, p Pins) bool {
+func (t List) Trusted(project string, p Pins) bool {
 	pinned, ok := t.pins[project]
-	return ok && pinned == p && p != (Pins{"-", "-"})
+	return ok && pinned == p && !p.None()
 }
 
 // Pinned returns what was pinned for a path.
-func (t Trust) Pinned(project string) (Pins, bool) {
+func (t List) Pinned(project string) (Pins, bool) {
 	p, ok := t.pins[project]
 	return p, ok
 }
@@ -93,7 +113,7 @@ func Keep(dir string, files [2][]byte, uid int) error {
 		if data == nil {
 			continue
 		}
-		t := Target{Dir: dir, Name: Hash(data), Scope: ScopeUser, UID: uid}
+		t := ownfile.File{Dir: dir, Name: hash(data), UID: uid, Mode: 0o600}
 		if err := t.Edit(func([]byte) ([]byte, error) { return data, nil }); err != nil {
 			return err
 		}
@@ -104,13 +124,13 @@ func Keep(dir string, files [2][]byte, uid int) error {
 
 // Kept returns the bytes that were pinned, or false where they are gone or not those any more.
 func Kept(dir string, p Pins, uid int) (files [2][]byte, ok bool) {
-	for i, hash := range [2]string{p.Config, p.Policy} {
-		if hash == "-" {
+	for i, pin := range [2]string{p.Config, p.Policy} {
+		if pin == "-" {
 			continue
 		}
-		t := Target{Dir: filepath.Join(dir, keepDir), Name: hash, Scope: ScopeUser, UID: uid}
+		t := ownfile.File{Dir: filepath.Join(dir, keepDir), Name: pin, UID: uid, Mode: 0o600}
 		data, err := t.Content()
-		if err != nil || data == nil || Hash(data) != hash {
+		if err != nil || data == nil || hash(data) != pin {
 			return files, false
 		}
 		files[i] = data
@@ -119,7 +139,7 @@ func Kept(dir string, p Pins, uid int) (files [2][]byte, ok bool) {
 }
 
 // Projects lists the pinned paths in order.
-func (t Trust) Projects() []string {
+func (t List) Projects() []string {
 	out := make([]string, 0, len(t.pins))
 	for p := range t.pins {
 		out = append(out, p)
@@ -133,28 +153,28 @@ func Pin(dir, project string, p Pins, uid int) error {
 	if !filepath.IsAbs(project) {
 		return fmt.Errorf("trusting project %s: path is not absolute", excerpt.Quote(project))
 	}
-	if p == (Pins{"-", "-"}) {
+	if p.None() {
 		return fmt.Errorf("trusting project %s: it has no .sbx/config.toml or .sbx/policy.toml", excerpt.Quote(project))
 	}
-	return changeTrust(dir, uid, func(t Trust) { t.pins[project] = p })
+	return change(dir, uid, func(t List) { t.pins[project] = p })
 }
 
 // Unpin forgets a project.
 func Unpin(dir, project string, uid int) error {
-	return changeTrust(dir, uid, func(t Trust) { delete(t.pins, project) })
+	return change(dir, uid, func(t List) { delete(t.pins, project) })
 }
 
-func changeTrust(dir string, uid int, change func(Trust)) error {
+func change(dir string, uid int, do func(List)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating state folder: %w", err)
 	}
-	target := Target{Dir: dir, Name: trustFile, Scope: ScopeUser, UID: uid}
+	target := ownfile.File{Dir: dir, Name: listFile, UID: uid, Mode: 0o600}
 	return target.Edit(func(old []byte) ([]byte, error) {
-		t, err := parseTrust(old, filepath.Join(dir, trustFile))
+		t, err := parse(old, filepath.Join(dir, listFile))
 		if err != nil {
 			return nil, err
 		}
-		change(t)
+		do(t)
 		var b bytes.Buffer
 		for _, project := range t.Projects() {
 			p := t.pins[project]
