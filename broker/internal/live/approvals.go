@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/agent"
 	"sbx.example/sbx/broker/internal/arbiter"
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/confine"
@@ -31,10 +32,12 @@ import (
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/learner"
+	"sbx.example/sbx/broker/internal/mediator"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/rules"
 	"sbx.example/sbx/broker/plan"
@@ -49,7 +52,7 @@ type approvals struct {
 	in       *planner.Input
 	rules    *rules.Files
 	mode     prompt.Mode
-	mediator *mediator
+	mediator *mediator.Mediator
 
 	engine      gate.Engine
 	files       *gate.Files       // nil with the notification engine
@@ -64,7 +67,7 @@ type approvals struct {
 	server      *control.Server
 	credentials *credential.Grants // where each request is decided about
 
-	report  report
+	report  report.Accesses
 	rest    confine.Rest
 	learner *learner.Learner // nil without --learn
 
@@ -94,7 +97,7 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 	a.gated = &gate.Session{In: in, Names: request.NewNameGate(in), Rules: a.rules, Warn: b.Warn,
 		Opened: func(dir string, judge *guard.Judge) {
 			if a.mediator != nil {
-				a.mediator.left.Open(dir, judge)
+				a.mediator.Left.Open(dir, judge)
 			}
 		}}
 	if r.engine == gate.EngineFiles {
@@ -144,11 +147,11 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 	a.arb = arbiter.New(a.arbitrated(a.log, log.s.ID))
 	a.gated.Arbiter, a.gated.Log = a.arb, a.log
 	a.svc.meter.Gate = a.requests
-	if a.report.home = facts.Home; a.r.Verbose && !a.r.JSON {
-		a.report.live = a.b.Warn
+	if a.report.Home = facts.Home; a.r.Verbose && !a.r.JSON {
+		a.report.Live = a.b.Warn
 	}
-	a.report.alone = a.svc.programs.attribute
-	a.arb.Observe(a.report.observe)
+	a.report.Alone = a.svc.programs.attribute
+	a.arb.Observe(a.report.Observe)
 	if a.b.Context == nil {
 		a.arb.Observe(func(arbiter.Event) { a.rest.Later() })
 	}
@@ -190,9 +193,9 @@ func (a *approvals) serve(svc *service) {
 }
 
 // listener is who answers the sandbox's system-call filter.
-func (a *approvals) listener(m *mediator) func(*os.File) {
+func (a *approvals) listener(m *mediator.Mediator) func(*os.File) {
 	if a == nil || a.files != nil {
-		return m.listen
+		return m.Listen
 	}
 	return a.listen
 }
@@ -204,9 +207,9 @@ func (a *approvals) listen(f *os.File) {
 	n := gate.Notify{Listener: f, View: a.gated.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked,
 		Connect: a.connections.Connect}
 	a.mounts.Join(&n)
-	if a.mediator.any() {
+	if a.mediator.Any() {
 		var err error
-		if n.Carrier, err = a.mediator.carrier(true); err != nil {
+		if n.Carrier, err = a.mediator.Carrier(true); err != nil {
 			a.b.Warn(err.Error())
 		}
 	}
@@ -224,7 +227,7 @@ func (a *approvals) requests() int64 {
 // note takes in what the engine refused without a question.
 func (a *approvals) note(n notify.Note) {
 	if n.Path == "" {
-		a.mediator.refusals.note(notify.Denial{PID: n.PID, Call: n.Op})
+		a.mediator.Denied(notify.Denial{PID: n.PID, Call: n.Op})
 		return
 	}
 	q := gate.FromNotify(notify.Ask{PID: n.PID, Op: n.Op, Path: n.Path})
@@ -355,14 +358,39 @@ func (a *approvals) fuse(p *plan.Plan, guard fuseServer) fuseServer {
 	}
 }
 
-// grounds are those of the engine with an agent; nil if there is none.
-func (a *approvals) grounds() *gate.Grounds {
+// mediates makes the session's mediator; a is nil where nobody is asked.
+func (a *approvals) mediates(in *planner.Input, refused *report.Refusals, warn func(string)) *mediator.Mediator {
+	if a == nil {
+		return mediator.New(in, nil, refused, warn)
+	}
+	a.mediator = mediator.New(in, a, refused, warn)
+	return a.mediator
+}
+
+// Decides is mediator.Asker's: before the arbiter is there nothing has been asked.
+func (a *approvals) Decides() bool { return a.arb != nil }
+
+// Refused is mediator.Asker's.
+func (a *approvals) Refused(q decide.Ask, v decide.Verdict) { a.arb.Refused(q, v) }
+
+// Hidden is mediator.Asker's.
+func (a *approvals) Hidden(q decide.Ask, v decide.Verdict) { a.gated.Hidden(q, v) }
+
+// Unmounting is mediator.Asker's.
+func (a *approvals) Unmounting() func(string) func() {
+	if a.files == nil {
+		return nil
+	}
+	return a.files.Unmounting
+}
+
+// Mounter is mediator.Asker's.
+func (a *approvals) Mounter() func() (*agent.Agent, error) {
 	switch {
-	case a == nil:
 	case a.files != nil:
-		return a.files.Grounds
+		return a.files.Grounds.Mounter
 	case a.mounts != nil && a.mounts.Able():
-		return a.mounts.Grounds
+		return a.mounts.Grounds.Mounter
 	}
 	return nil
 }

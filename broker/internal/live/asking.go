@@ -22,6 +22,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/mediator"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/internal/request"
@@ -80,7 +81,8 @@ func (w *Words) Asking(c *child.Child, p *plan.Plan, read, write []string, recor
 			return append(slices.Clone(w.hidden), w.Covered()...), request.NewNameGate(w.in), nil
 		}}
 	w.asking.engine = w.engine
-	return w.engine.Serve(fd, askfs.Options{Places: places, Ready: child.AskReady, Log: log.New(warner(w.warn), "", 0),
+	return w.engine.Serve(fd, askfs.Options{Places: places, Ready: child.AskReady,
+		Log:   log.New(mediator.Warner(w.warn), "", 0),
 		Owner: fuse.Owner{Uid: p.Identity.InsideUID, Gid: p.Identity.InsideGID}})
 }
 

@@ -23,9 +23,11 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/input"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/mediator"
 	"sbx.example/sbx/broker/internal/netns"
 	"sbx.example/sbx/broker/internal/placeholders"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/internal/tools"
@@ -44,7 +46,7 @@ type attempt struct {
 	// of ask: what is wanted, and who is asked about the rest
 	in          *planner.Input
 	approvals   *approvals // nil: nobody
-	refusals    *refusals
+	refusals    *report.Refusals
 	net         *egress.Network    // nil: none
 	credentials *credential.Grants // nil: none
 	nowhere     *egress.Nowhere    // answers about names where there is none
@@ -53,7 +55,7 @@ type attempt struct {
 
 	// of open
 	s        *session.Session
-	mediator *mediator // of what changes guarded trees, and what is left of it
+	mediator *mediator.Mediator // of what changes guarded trees, and what is left of it
 	emptied  placeholders.Set
 
 	// of prepare: what is built
@@ -143,7 +145,7 @@ func (x *attempt) ask() (err error) {
 		return err
 	}
 	x.lookForMarks()
-	x.refusals = &refusals{verb: r.Verbose, print: b.Warn}
+	x.refusals = &report.Refusals{Verbose: r.Verbose, Print: b.Warn}
 	if err = x.grantCredentials(); err != nil {
 		return err
 	}
@@ -204,7 +206,7 @@ func (x *attempt) open() error {
 		return &planner.Refusal{What: err.Error(), Hint: hint}
 	}
 	input.Assign(x.in, x.s.ID, x.s.Dir)
-	x.mediator = newMediator(x.in, x.approvals, x.refusals, x.b.Warn)
+	x.mediator = x.approvals.mediates(x.in, x.refusals, x.b.Warn)
 	if a := x.cfg.Agent; a != nil && x.in.Project != "" {
 		x.emptied = placeholders.Missing(x.in.Project, a.Placeholders)
 	}
@@ -225,12 +227,12 @@ func (x *attempt) prepare() (err error) {
 	if x.plan, x.losses, x.sealed, err = planner.BuildSealed(*x.in); err != nil {
 		return err
 	}
-	x.mediator.planned(x.plan)
+	x.mediator.Planned(x.plan)
 	r.losses = x.losses
 	if err = x.b.checkLosses(r, x.losses); err != nil {
 		return err
 	}
-	if err = enoughFiles(x.plan); err != nil {
+	if err = mediator.EnoughFiles(x.plan); err != nil {
 		return err
 	}
 	if r.mode == "dynamic" && !r.Quiet {
@@ -276,7 +278,7 @@ func (x *attempt) execute() (launch.Result, error) {
 		Remember: r.Name == "" && r.helper == nil && !r.inPlace && !fakes && !r.doors.Filtered(),
 		Stays:    b.Context != nil, AfterStart: b.afterStart(), Network: x.joined,
 		Maps: r.doors.IDs().Maps(x.joined), Cgroup: x.limited.Descriptor(), Cloned: x.limited.Cloned,
-		Join: x.approvals.joiner(), Fuse: x.approvals.fuse(x.plan, x.mediator.server()), Tree: x.mediator.tree,
+		Join: x.approvals.joiner(), Fuse: x.approvals.fuse(x.plan, x.mediator.Server()), Tree: x.mediator.Tree,
 		Listener: x.approvals.listener(x.mediator),
 		Standing: x.rec.standing(x.log, x.nowhere.Standing(x.limited.Standing(x.svc.standing))),
 		Building: x.building,
@@ -315,7 +317,7 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	x.decoys.Load().end()
 	x.tools.Close()
 	x.credentials.Close() // before what it has reported is written down
-	x.mediator.end()
+	x.mediator.End()
 	if x.log == nil && x.audit.w != nil { // of questions, doors or the network, which close it
 		if lerr := x.audit.refused(x.refusals, false); lerr != nil {
 			x.b.Warn("writing the session's audit log: " + lerr.Error())
@@ -366,7 +368,8 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 	if err := x.approvals.writeLearned(); err != nil {
 		b.Warn(err.Error())
 	}
-	left := x.mediator.left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
-	report := summarize(x.s.ID, x.approvals, x.refusals, left, res)
-	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit, Report: report}
+	left := x.mediator.Left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
+	accesses, labels := x.approvals.told()
+	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit,
+		Report: report.Summarize(x.s.ID, accesses, x.refusals, left, labels, res.Status, res.TimedOut)}
 }

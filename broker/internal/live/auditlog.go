@@ -4,10 +4,8 @@ package live
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +13,7 @@ import (
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 )
@@ -98,27 +97,11 @@ func (x *attempt) note(e audit.Event) error {
 
 // refused records what the filter refused, and with all also what was kept from a path or a host: where an arbiter
 // settles those it has recorded them.
-func (l *auditLog) refused(b *refusals, all bool) error {
-	for _, e := range b.events(func(r *refusal) bool { return all || r.op != "" && r.path == "" }) {
+func (l *auditLog) refused(b *report.Refusals, all bool) error {
+	for _, e := range b.Events(all) {
 		if _, err := l.w.Note(e); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// events are the records of those that are wanted, and of how many more there were.
-func (b *refusals) events(wanted func(*refusal) bool) (out []audit.Event) {
-	list, more := b.all()
-	for i := range list {
-		if r := &list[i]; wanted(r) {
-			out = append(out, audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), PID: r.pid, Exe: r.exe, Op: r.op,
-				Path: r.path, Decision: "deny", Reason: strings.TrimPrefix(r.line(), "blocked: ")})
-		}
-	}
-	if more > 0 {
-		out = append(out, audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
-			Reason: fmt.Sprintf("%d further calls", more)})
-	}
-	return out
 }

@@ -13,6 +13,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
@@ -47,8 +48,8 @@ type Broker struct {
 type Outcome struct {
 	launch.Result
 	Timeout time.Duration
-	Report  *Report // nil: without a sandbox, or nothing was run
-	Audit   string  // the file of the session's audit log
+	Report  *report.Report // nil: without a sandbox, or nothing was run
+	Audit   string         // the file of the session's audit log
 
 	Plan   *plan.Plan // of --dry-run
 	About  string     // profile, mode and what is let in, of the same

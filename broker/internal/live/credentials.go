@@ -19,7 +19,7 @@ func (x *attempt) grantCredentials() (err error) {
 		}
 		return nil
 	}
-	x.credentials, err = credential.New(credential.Caller{Env: x.b.Env, Warn: x.b.Warn, Refused: x.refusals.line,
+	x.credentials, err = credential.New(credential.Caller{Env: x.b.Env, Warn: x.b.Warn, Refused: x.refusals.Line,
 		Asks:   labels(x.cfg) && x.approvals != nil,
 		Record: x.r.Record, Marks: x.marks(), Marked: x.inRequest,
 		Denied: func(h peer.Host, port int) bool { return egress.Denied(x.cfg.Layers.Policy, h, port) }}, x.cfg, x.in)

@@ -19,6 +19,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/shared/mark"
 )
 
@@ -206,7 +207,7 @@ func (d *decoys) alarm(c *planner.Copy, pid int, what string) bool {
 	if err != nil {
 		d.over = true
 		if pid != 0 {
-			what += " by " + caller(uint32(pid))
+			what += " by " + report.Caller(uint32(pid))
 		}
 		d.x.b.say(d.x.in.TTY, fmt.Sprintf("the session ends because of the decoy %s: %s; %v",
 			quoting.Quote(policy.Vars{Home: d.x.facts.Home}.Short(c.Path)), what, err))

@@ -9,8 +9,9 @@
 //
 //   - start: broker.go, run.go (attempts, and when there is another), attempt.go (the steps of one), announce.go;
 //     helper.go and passthrough.go for hosts without namespaces and runs without a sandbox
-//   - questions: approvals.go, terminal.go, learn.go; the network's and the filters' in network.go and filters.go
-//   - what changes guarded trees: mediator.go, guardserver.go, fileservers.go, hostchanges.go, covers.go
-//   - reached from outside: service.go (the socket), exec.go (programs that clients start), detached.go
-//   - record and end: auditlog.go, staticlog.go, record.go, refusals.go, report.go
+//   - questions: approvals.go, grace.go, terminal.go; the network's and the filters' in network.go and filters.go; what
+//     has a label in labels.go, decoys in decoys.go
+//   - reached from outside: service.go (the socket), exec.go (programs that clients start), filetool.go, detached.go
+//   - record and end: auditlog.go, staticlog.go, record.go
+//   - under bubblewrap's words: words.go, asking.go
 package live

@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/report"
 )
 
 // serveDoors writes down what the sandbox was given, and has it answered.
@@ -26,7 +27,7 @@ func (x *attempt) serveDoors(planHash string) error {
 	s := doors.Session{Refused: x.refuser}
 	if a := x.approvals; a != nil {
 		s.Log, s.Ask = a.log, a.ask
-		a.report.filters = open.Paths()
+		a.report.Filters = open.Paths()
 		if a.files == nil {
 			s.Connect = a.connections.At
 		}
@@ -58,8 +59,8 @@ func (x *attempt) refuser(of string) doors.Refuser {
 			_, _ = x.audit.w.Note(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd,
 				Op: a.Op, Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
 			if !x.r.Quiet {
-				x.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " + caller(uint32(a.PID)) + ": " +
-					reason)
+				x.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " +
+					report.Caller(uint32(a.PID)) + ": " + reason)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/broker/internal/tools"
@@ -120,4 +121,15 @@ func carries(labels map[string]string, home string) (out []string) {
 		out = append(out, name+" ("+quoting.Quote(policy.Vars{Home: home}.Short(labels[name]))+")")
 	}
 	return out
+}
+
+// told are the accesses that a session asked about or refused, and the labels that it carries at the end.
+func (a *approvals) told() (accesses *report.Accesses, labels []string) {
+	if a == nil {
+		return &report.Accesses{}, nil
+	}
+	if a.arb != nil {
+		labels = carries(a.arb.Carried(), a.report.Home)
+	}
+	return &a.report, labels
 }

@@ -12,7 +12,7 @@ func (x *attempt) network() (*egress.Network, error) {
 	r := x.r
 	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Labels: labels(x.cfg),
 		Strict: r.strict, Env: x.b.Env,
-		Served: x.credentials.Served(), Maps: r.doors.IDs().NetworkMaps(), Refused: x.refusals.line,
+		Served: x.credentials.Served(), Maps: r.doors.IDs().NetworkMaps(), Refused: x.refusals.Line,
 		Marked: func(name string, by func() int) bool {
 			return x.marked(by, "a name that was looked up,", name, name)
 		},

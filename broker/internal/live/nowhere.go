@@ -9,6 +9,7 @@ import (
 	"sbx.example/sbx/broker/internal/egress"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/report"
 )
 
 // newNowhere tells of the names that a session without a network wants.
@@ -23,7 +24,7 @@ func (x *attempt) wanted(q decide.Ask) {
 	if q.Exe != "" {
 		who = quoting.Quote(program.Name(q.Exe))
 	}
-	text := fmt.Sprintf("%s wants %s: %s; %s", who, quoting.Quote(q.Host), egress.NoNetwork, allowNetwork)
+	text := fmt.Sprintf("%s wants %s: %s; %s", who, quoting.Quote(q.Host), egress.NoNetwork, report.AllowNetwork)
 	x.svc.programs.attribute(uint32(q.PID), text)
 	if a := x.approvals; a != nil {
 		a.arb.Refused(q, decide.Verdict{Reason: egress.NoNetwork})
@@ -32,11 +33,8 @@ func (x *attempt) wanted(q decide.Ask) {
 		}
 		return
 	}
-	x.refusals.line(text, false)
+	x.refusals.Line(text, false)
 	if !x.r.Quiet && !x.r.Verbose {
 		x.b.say(x.in.TTY, text)
 	}
 }
-
-// allowNetwork is what gives a session one.
-const allowNetwork = "sbx run --allow-network"

@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/control"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/mediator"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/session"
@@ -32,7 +33,7 @@ type service struct {
 	r         *run
 	in        *planner.Input
 	s         *session.Session
-	mediator  *mediator
+	mediator  *mediator.Mediator
 	approvals *approvals
 	meter     *confine.Meter
 	stands    chan struct{} // closed when run is set
@@ -48,9 +49,9 @@ type service struct {
 	closed bool
 }
 
-func (b *Broker) newService(r *run, in *planner.Input, s *session.Session, m *mediator) *service {
+func (b *Broker) newService(r *run, in *planner.Input, s *session.Session, m *mediator.Mediator) *service {
 	v := &service{b: b, r: r, in: in, s: s, mediator: m, stands: make(chan struct{})}
-	m.refusals.attribute = v.programs.attribute
+	m.Attribute(v.programs.attribute)
 	return v
 }
 
@@ -81,10 +82,9 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 // standing is launch's: from here on programs can be started.
 func (v *service) standing(run *launch.Running) {
 	v.r.doors.IDs().Standing(run.Child)
-	v.mediator.nested.standing(run.Child)
-	v.mediator.changes.standing(run.Child)
+	v.mediator.Standing(run.Child)
 	v.approvals.standing(run.Child, run.Plan)
-	v.mediator.standing(run.Child, v.b.Warn)
+	v.mediator.Watch(run.Child)
 	v.run = run
 	if v.meter.Limited.Grouped() {
 		run.Freezer = v.meter.Limited.Group.Freeze

@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/egress"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/report"
 )
 
 // staticLog is the audit log of a session that decides nothing: which plan was run, what was refused, how it ended. It
@@ -77,7 +78,7 @@ func (l *staticLog) note(e audit.Event) error {
 
 // end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless
 // it was begun.
-func (l *staticLog) end(res launch.Result, ran bool, refused *refusals, reached []string) {
+func (l *staticLog) end(res launch.Result, ran bool, refused *report.Refusals, reached []string) {
 	if l == nil || l.began.IsZero() {
 		return
 	}

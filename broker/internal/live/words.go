@@ -16,8 +16,10 @@ import (
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/input"
+	"sbx.example/sbx/broker/internal/mediator"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
@@ -28,8 +30,8 @@ type Words struct {
 	std      [3]*os.File
 	settings request.Settings
 	in       *planner.Input
-	md       *mediator
-	refusals refusals
+	md       *mediator.Mediator
+	refusals report.Refusals
 	guarded  []string      // the project, and the trees that are written
 	mu       sync.Mutex    // for lost
 	lost     []audit.Event // what this host could not give
@@ -72,7 +74,7 @@ func (w *Words) Hidden(read, write []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.in, w.md = in, newMediator(in, nil, &w.refusals, w.warn)
+	w.in, w.md = in, mediator.New(in, nil, &w.refusals, w.warn)
 	w.guarded = slices.DeleteFunc(append(slices.Clone(write), in.Project), func(p string) bool {
 		return p == "" || p != in.Project && !planner.Guardable(p)
 	})
@@ -96,7 +98,7 @@ func (w *Words) Holds(p string) (fixed, guarded bool) {
 // Planned is bwrap.Under's. It sets the limits of sbx run that need no control group.
 func (w *Words) Planned(p *plan.Plan) {
 	p.Limits = confine.Rlimits(confine.ProcessLimit(w.settings.Limits.Pids))
-	w.md.planned(p)
+	w.md.Planned(p)
 }
 
 // Guard is bwrap.Under's.
@@ -107,16 +109,16 @@ func (w *Words) Guard(init int, m *plan.Mount, root *served.Dir) (gatefs.Options
 	if err != nil {
 		return gatefs.Options{}, err
 	}
-	root.Zone = placeOf(judge, m.Source, "")
-	return w.md.guarding(init, m.Source, m.Source), nil
+	root.Zone = mediator.PlaceOf(judge, m.Source, "")
+	return w.md.Guarding(init, m.Source, m.Source), nil
 }
 
 // Blocked is bwrap.Under's.
 func (w *Words) Blocked() []audit.Event {
 	if w.md != nil {
-		w.md.end()
+		w.md.End()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(w.lost, w.refusals.events(func(*refusal) bool { return true })...)
+	return append(w.lost, w.refusals.Events(true)...)
 }

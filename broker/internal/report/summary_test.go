@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package report
 
 import (
 	"strings"
@@ -28,8 +28,8 @@ func TestSuggestionsComeBack(t *testing.T) {
 		"/home/u/app/python3.11/x86_64":            "sbx policy add allow '~/app/python3.11/x86_64' --access write",
 		"/home/u/app/UPPER_CASE.HTML5":             "sbx policy add allow '~/app/UPPER_CASE.HTML5' --access write",
 	} {
-		p := &report{home: "/home/u"}
-		p.observe(arbiter.Event{Ask: decide.Ask{Op: "write", Path: file, Exe: "/usr/bin/x", PID: 77},
+		p := &Accesses{Home: "/home/u"}
+		p.Observe(arbiter.Event{Ask: decide.Ask{Op: "write", Path: file, Exe: "/usr/bin/x", PID: 77},
 			Verdict: decide.Verdict{Reason: "not granted"}})
 		got := p.list[0].Allow
 		if strings.ReplaceAll(got, "'", "") != strings.ReplaceAll(want, "'", "") {
@@ -44,9 +44,9 @@ func TestSuggestionsComeBack(t *testing.T) {
 // TestSummaryIsGrouped: many accesses of one program are under one heading, with one command for all that a rule
 // allows; what no rule allows says so by itself, and a few stay lines of their own.
 func TestSummaryIsGrouped(t *testing.T) {
-	p := &report{home: "/home/u"}
+	p := &Accesses{Home: "/home/u"}
 	see := func(exe, op, file string) {
-		p.observe(arbiter.Event{Ask: decide.Ask{Op: op, Path: file, Exe: exe, PID: 7}, Verdict: decide.Verdict{
+		p.Observe(arbiter.Event{Ask: decide.Ask{Op: op, Path: file, Exe: exe, PID: 7}, Verdict: decide.Verdict{
 			Reason: "not granted"}})
 	}
 	see("/usr/bin/cat", "read", "/home/u/one")

@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package report
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 const enoughToGroup = 4
 
 // grouped words accesses: those of a program that has many under one heading, with one command for all of them.
-func grouped(list []reported) (out []string) {
-	of := map[string][]reported{}
+func grouped(list []Access) (out []string) {
+	of := map[string][]Access{}
 	for _, x := range list {
 		of[x.Exe] = append(of[x.Exe], x)
 	}
@@ -49,7 +49,7 @@ func grouped(list []reported) (out []string) {
 }
 
 // oneCommand joins the commands that allow the accesses of a group: one for each right, with all patterns.
-func oneCommand(group []reported) string {
+func oneCommand(group []Access) string {
 	const add = "sbx policy add allow "
 	var rights, others []string
 	patterns := map[string][]string{}

@@ -1,9 +1,10 @@
 //go:build linux
 
-package live
+package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -17,7 +18,6 @@ import (
 	"sbx.example/sbx/broker/internal/egress"
 	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/gate/notify"
-	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/learn"
 	"sbx.example/sbx/broker/internal/learner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -26,11 +26,20 @@ import (
 	"sbx.example/sbx/broker/internal/quoting"
 )
 
+// OutsideOnly stands before the command that does outside of the sandbox what was refused inside.
+const OutsideOnly = "outside of the sandbox: "
+
+// AllowNetwork is what gives a session a network.
+const AllowNetwork = "sbx run --allow-network"
+
+// ErrKept is the reason why nothing is made in place of a hidden file.
+var ErrKept = errors.New("the host has a file of this name, which is hidden and stays as it is")
+
 // maxReported is how many different accesses a report has; further ones are only counted.
 const maxReported = 64
 
-// reported is one access that was refused, or that a person was asked about and will be again.
-type reported struct {
+// Access is one access that was refused, or that a person was asked about and will be again.
+type Access struct {
 	Op     string `json:"op"` // list, read, write, exec or connect
 	Path   string `json:"path,omitempty"`
 	Host   string `json:"host,omitempty"`
@@ -48,36 +57,36 @@ type reported struct {
 	shown  bool // when it happened
 }
 
-// report collects what a session refused and asked. The zero value is ready.
-type report struct {
+// Accesses collect what a session refused and asked. The zero value is ready.
+type Accesses struct {
 	mu    sync.Mutex
-	home  string
+	Home  string
 	index map[string]int
-	// filters are sockets with a filter of the broker's: below one there are requests, for which there is no rule.
-	filters []string
-	list    []reported
+	// Filters are sockets with a filter of the broker's: below one there are requests, for which there is no rule.
+	Filters []string
+	list    []Access
 	more    int
-	live    func(line string) // told of a refusal as it happens; may be nil
-	// alone is told of what was refused because nobody was there to be asked, for the program's end; may be nil.
-	alone func(pid uint32, line string)
+	Live    func(line string) // told of a refusal as it happens; may be nil
+	// Alone is told of what was refused because nobody was there to be asked, for the program's end; may be nil.
+	Alone func(pid uint32, line string)
 }
 
-// observe is called for every settled access of a session.
-func (p *report) observe(ev arbiter.Event) {
+// Observe is called for every settled access of a session.
+func (p *Accesses) Observe(ev arbiter.Event) {
 	v, q := ev.Verdict, ev.Ask
 	allowed := v.Decision == decide.Allow
 	switch {
 	case v.Silent, allowed && (ev.By == "" || v.Life == decide.Forever):
 		return // by a rule, or by an answer that is kept
 	}
-	x := reported{Op: string(policy.AccessOf(q.Op)), Path: q.Path, Exe: q.Exe, PID: q.PID, Reason: v.Reason, Rule: v.Rule,
+	x := Access{Op: string(policy.AccessOf(q.Op)), Path: q.Path, Exe: q.Exe, PID: q.PID, Reason: v.Reason, Rule: v.Rule,
 		Origin: v.Origin, Answer: ev.By, Times: 1, denied: !allowed}
 	if q.Kind == policy.KindHost {
 		x.Path, x.Host, x.Port, x.Op = "", q.Host, q.Port, "connect"
 	}
-	if p.alone != nil && x.denied && v.Reason == arbiter.NobodyThere {
+	if p.Alone != nil && x.denied && v.Reason == arbiter.NobodyThere {
 		x.Allow, x.Advice = p.command(&x, q, v)
-		p.alone(uint32(x.PID), strings.TrimPrefix(x.line(), "blocked: "))
+		p.Alone(uint32(x.PID), strings.TrimPrefix(x.line(), "blocked: "))
 	}
 	key := fmt.Sprintf("%t %s %s\x00%s:%d %s", allowed, x.Op, x.Path, x.Host, x.Port, v.Outside)
 	p.mu.Lock()
@@ -94,15 +103,15 @@ func (p *report) observe(ev arbiter.Event) {
 		p.index = map[string]int{}
 	}
 	x.Allow, x.Advice = p.command(&x, q, v)
-	if x.shown = x.denied && p.live != nil; x.shown {
-		p.live(x.line())
+	if x.shown = x.denied && p.Live != nil; x.shown {
+		p.Live(x.line())
 	}
 	p.index[key] = len(p.list)
 	p.list = append(p.list, x)
 }
 
 // command is what would allow the access next time, or where nothing does, what to do instead.
-func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, advice string) {
+func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, advice string) {
 	what := q.Path
 	if x.Host != "" {
 		what = x.Host + ":" + strconv.Itoa(x.Port)
@@ -116,14 +125,14 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, ad
 		return "", "it is a decoy: sbx audit --kind decoy says when it was touched"
 	case v.Secret: // no rule of that kind opens one
 		return "", "sbx why " + quoting.Shell(what)
-	case q.Kind == policy.KindSocket && slices.Contains(p.filters, path.Dir(what)):
+	case q.Kind == policy.KindSocket && slices.Contains(p.Filters, path.Dir(what)):
 		return "", v.Reason
 	case v.Reason == egress.NoNetwork:
-		return "", v.Reason + "; " + allowNetwork
-	case v.Reason == errKept.Error():
+		return "", v.Reason + "; " + AllowNetwork
+	case v.Reason == ErrKept.Error():
 		return "", v.Reason + ": sbx why " + quoting.Shell(x.Path)
 	case v.Outside != "":
-		return "", outsideOnly + v.Outside
+		return "", OutsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
 		return "", "sbx why " + quoting.Shell(what) + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
 	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) ||
@@ -131,19 +140,19 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, ad
 		return "", "sbx why " + quoting.Shell(what)
 	}
 	if v.Reason == notify.NeedsTree {
-		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.home}.Short(pathname.Escape(path.Dir(what)))+
+		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.Home}.Short(pathname.Escape(path.Dir(what)))+
 			"/**") + " --access write", ""
 	}
 	pattern := what
 	if x.Host == "" {
-		pattern = policy.Vars{Home: p.home}.Short(pathname.Escape(what))
+		pattern = policy.Vars{Home: p.Home}.Short(pathname.Escape(what))
 	}
-	dir, whole := learner.ComesBack(what, p.home, x.PID)
+	dir, whole := learner.ComesBack(what, p.Home, x.PID)
 	switch {
-	case x.Host == "" && !whole && learn.Wide(dir, p.home):
+	case x.Host == "" && !whole && learn.Wide(dir, p.Home):
 		return "", "its name is another each time: sbx why " + quoting.Shell(dir)
 	case x.Host == "" && !whole:
-		pattern = policy.Vars{Home: p.home}.Short(pathname.Escape(dir)) + "/**"
+		pattern = policy.Vars{Home: p.Home}.Short(pathname.Escape(dir)) + "/**"
 	case slices.Contains(q.Flags, decide.WholeTree):
 		pattern += "/**"
 	}
@@ -158,12 +167,12 @@ func (p *report) command(x *reported, q decide.Ask, v decide.Verdict) (allow, ad
 }
 
 // lines is the summary after a run: what was blocked, then what was asked, each with the command for next time.
-func (p *report) lines() []string {
+func (p *Accesses) lines() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []string
 	for _, denied := range []bool{true, false} {
-		var list []reported
+		var list []Access
 		for _, x := range p.list {
 			if x.denied == denied && (!x.shown || x.Times > 1) {
 				list = append(list, x)
@@ -177,7 +186,7 @@ func (p *report) lines() []string {
 	return out
 }
 
-func (x *reported) word() string {
+func (x *Access) word() string {
 	if x.denied {
 		return "blocked"
 	}
@@ -185,9 +194,9 @@ func (x *reported) word() string {
 }
 
 // what is the access and what it was to.
-func (x *reported) what() string {
+func (x *Access) what() string {
 	what := quoting.Quote(x.Path)
-	if strings.HasPrefix(x.Reason, gate.HiddenReason) || x.Reason == errKept.Error() {
+	if strings.HasPrefix(x.Reason, gate.HiddenReason) || x.Reason == ErrKept.Error() {
 		what += " (secret)"
 	}
 	if strings.HasPrefix(x.Reason, gate.ErrGuarded.Error()) {
@@ -201,7 +210,7 @@ func (x *reported) what() string {
 	return x.Op + " " + what
 }
 
-func (x *reported) line() string {
+func (x *Access) line() string {
 	line := x.word() + ": " + x.what()
 	if x.PID != 0 {
 		line += fmt.Sprintf(" by %s[%d]", quoting.Quote(program.Name(x.Exe)), x.PID)
@@ -214,14 +223,14 @@ func (x *reported) line() string {
 
 // Report is what came of a session: the one line that `sbx run --json` writes to standard error at the end.
 type Report struct {
-	SID      string     `json:"sid"`
-	Status   int        `json:"status"`
-	TimedOut bool       `json:"timed_out"`
-	Blocked  []reported `json:"blocked"`
-	Asked    []reported `json:"asked"`
-	Calls    []string   `json:"calls"` // refused system calls
-	Left     []string   `json:"left"`  // what somebody may run outside: made repositories, changed build files
-	More     int        `json:"more"`  // accesses beyond those that are listed
+	SID      string   `json:"sid"`
+	Status   int      `json:"status"`
+	TimedOut bool     `json:"timed_out"`
+	Blocked  []Access `json:"blocked"`
+	Asked    []Access `json:"asked"`
+	Calls    []string `json:"calls"` // refused system calls
+	Left     []string `json:"left"`  // what somebody may run outside: made repositories, changed build files
+	More     int      `json:"more"`  // accesses beyond those that are listed
 
 	Lines []string `json:"-"` // the same for people
 }
@@ -229,20 +238,17 @@ type Report struct {
 // Refused says whether anything was refused.
 func (r *Report) Refused() bool { return len(r.Blocked)+len(r.Calls) > 0 }
 
-// summarize says after a run what was refused and asked.
-func summarize(sid string, approvals *approvals, refused *refusals, left []string, res launch.Result) *Report {
-	p := &report{}
-	if approvals != nil {
-		p = &approvals.report
-	}
+// Summarize says after a run what was refused and asked; left is what the session left that somebody may run outside,
+// and labels those that it carries.
+func Summarize(sid string, p *Accesses, refused *Refusals, left, labels []string, status int, timedOut bool) *Report {
 	calls := refused.summary()
-	out := &Report{SID: sid, Status: res.Status, TimedOut: res.TimedOut, Blocked: []reported{}, Asked: []reported{},
+	out := &Report{SID: sid, Status: status, TimedOut: timedOut, Blocked: []Access{}, Asked: []Access{},
 		Calls: append([]string{}, refused.calls()...), Left: append([]string{}, left...)}
 	kept, _ := refused.all()
 	for _, r := range kept {
-		if r.path != "" {
-			out.Blocked = append(out.Blocked, reported{Op: r.op, Path: r.path, Exe: r.exe, PID: r.pid, Reason: r.reason,
-				Times: r.times, Advice: r.advice})
+		if r.Path != "" {
+			out.Blocked = append(out.Blocked, Access{Op: r.Op, Path: r.Path, Exe: r.Exe, PID: r.PID, Reason: r.Reason,
+				Times: r.times, Advice: r.Advice})
 		}
 	}
 	p.mu.Lock()
@@ -256,10 +262,8 @@ func summarize(sid string, approvals *approvals, refused *refusals, left []strin
 	out.More = p.more
 	p.mu.Unlock()
 	out.Lines = slices.Concat(p.lines(), calls, left)
-	if approvals != nil && approvals.arb != nil {
-		for _, label := range carries(approvals.arb.Carried(), p.home) {
-			out.Lines = append(out.Lines, "labels: the session carries "+label)
-		}
+	for _, label := range labels {
+		out.Lines = append(out.Lines, "labels: the session carries "+label)
 	}
 	return out
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package mediator
 
 import (
 	"fmt"
@@ -30,15 +30,16 @@ type covers struct {
 	masks int          // configurations that were masked
 }
 
-// standing begins to watch the judged trees, when the sandbox stands.
-func (md *mediator) standing(c *child.Child, warn func(string)) {
-	if !md.any() || md.plan.InPlace != nil { // there nothing is covered later, which is a loss
+// Watch begins to watch the judged trees, when the sandbox stands.
+func (md *Mediator) Watch(c *child.Child) {
+	if !md.Any() || md.plan.InPlace != nil { // there nothing is covered later, which is a loss
 		return
 	}
 	md.covers.dir = md.in.SessionDir + "/overlay/covers"
-	if a := md.approvals.grounds(); a != nil {
-		md.covers.agent = a.Mounter
-	} else {
+	if md.asker != nil {
+		md.covers.agent = md.asker.Mounter()
+	}
+	if md.covers.agent == nil {
 		own := agent.New(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
 		delete(c.Fds, plan.FdUserNS)
 		delete(c.Fds, plan.FdMountNS)
@@ -68,9 +69,9 @@ func (md *mediator) standing(c *child.Child, warn func(string)) {
 		Making: &md.making, Sockets: &md.sockets,
 		Skip:  func(dir string) bool { _, ok := places[dir]; return ok },
 		Cover: md.covers.cover, Uncover: md.covers.uncover,
-		Configs: md.in.Configs, Mask: md.covers.masking(warn), Warn: warn})
+		Configs: md.in.Configs, Mask: md.covers.masking(md.warn), Warn: md.warn})
 	if err != nil {
-		warn(err.Error() + ": what the host makes while the session runs is not hidden")
+		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package mediator
 
 import (
 	"fmt"
@@ -15,73 +15,84 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/agent"
 	"sbx.example/sbx/broker/internal/changes"
+	"sbx.example/sbx/broker/internal/child"
+	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/notify"
 	"sbx.example/sbx/broker/internal/gate/writes"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/repositories"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/secrets"
 	"sbx.example/sbx/broker/plan"
 )
 
-// mediator carries out what changes the judged trees of a session, serves what of them the kernel must not see itself,
+// Mediator carries out what changes the judged trees of a session, serves what of them the kernel must not see itself,
 // and records what was not carried out.
-type mediator struct {
-	in        *planner.Input
-	approvals *approvals
-	refusals  *refusals
-	warn      func(string)
-	plan      *plan.Plan
-	judging   sync.Mutex
-	judges    map[string]*guard.Judge // of guarded directories, by path; with judging held
-	roots     []writes.Root
-	carries   atomic.Pointer[writes.Carrier]
-	making    sync.Mutex // see writes.Options
-	sockets   guard.Made // see writes.Options
-	covers    covers
-	changes   hostChanges
-	servers   fileServers
-	nested    nestedCallers
-	session   guard.Session // what the session made itself: who serves the rest of a project knows it too
-	left      repositories.Left
-	granted   guard.Granted
-	gitlinks  *repositories.Links
-	configs   guard.Configs // judges configurations, whoever puts them in place
-	looked    atomic.Int32  // how often the callers of file servers were looked for
+type Mediator struct {
+	in       *planner.Input
+	asker    Asker // nil: nobody is asked
+	refusals *report.Refusals
+	warn     func(string)
+	plan     *plan.Plan
+	judging  sync.Mutex
+	judges   map[string]*guard.Judge // of guarded directories, by path; with judging held
+	roots    []writes.Root
+	carries  atomic.Pointer[writes.Carrier]
+	making   sync.Mutex // see writes.Options
+	sockets  guard.Made // see writes.Options
+	covers   covers
+	changes  hostChanges
+	servers  fileServers
+	nested   nestedCallers
+	session  guard.Session     // what the session made itself: who serves the rest of a project knows it too
+	Left     repositories.Left // what the session made that somebody may run outside
+	granted  guard.Granted
+	gitlinks *repositories.Links
+	configs  guard.Configs // judges configurations, whoever puts them in place
+	looked   atomic.Int32  // how often the callers of file servers were looked for
 }
 
-// newMediator makes the one of a session that begins.
-func newMediator(in *planner.Input, a *approvals, refused *refusals, warn func(string)) *mediator {
-	md := &mediator{in: in, approvals: a, refusals: refused, warn: warn, judges: map[string]*guard.Judge{}}
+// Asker is the part of a session that asks about what is not granted.
+type Asker interface {
+	Decides() bool                          // the rest may be called: it records what is refused
+	Refused(q decide.Ask, v decide.Verdict) // something was
+	Hidden(q decide.Ask, v decide.Verdict)  // something was, as if it were not there
+	Unmounting() func(path string) func()   // see writes.Options; nil: it mounts nothing
+	Mounter() func() (*agent.Agent, error)  // who mounts what is granted; nil: nobody does
+}
+
+// New makes the one of a session that begins.
+func New(in *planner.Input, a Asker, refused *report.Refusals, warn func(string)) *Mediator {
+	md := &Mediator{in: in, asker: a, refusals: refused, warn: warn, judges: map[string]*guard.Judge{}}
 	md.nested.ready = make(chan struct{})
 	md.granted = guard.Granted{Top: in.Project, GitDir: in.GitDir}
-	md.left.Began = time.Now().Add(-time.Second) // the clock of files is coarser
-	md.gitlinks = &repositories.Links{Session: &md.session, Made: md.left.AnyMade, Granted: md.granted}
-	md.session.Witness, md.session.Parts = &md.left, md.gitlinks.Above
-	if a != nil {
-		a.mediator = md
-	}
+	md.Left.Began = time.Now().Add(-time.Second) // the clock of files is coarser
+	md.gitlinks = &repositories.Links{Session: &md.session, Made: md.Left.AnyMade, Granted: md.granted}
+	md.session.Witness, md.session.Parts = &md.Left, md.gitlinks.Above
 	return md
 }
 
-// planned takes in what the sandbox will be.
-func (md *mediator) planned(p *plan.Plan) {
+// Planned takes in what the sandbox will be.
+func (md *Mediator) Planned(p *plan.Plan) {
 	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
 }
 
-// tree takes the writable root of one.
-func (md *mediator) tree(m *plan.Mount, root *os.File) {
+// Tree takes the writable root of one.
+func (md *Mediator) Tree(m *plan.Mount, root *os.File) {
 	md.roots = append(md.roots, writes.Root{Path: m.Target, Tree: root})
 }
 
-func (md *mediator) any() bool { return md != nil && len(md.roots) > 0 }
+// Any says whether there are judged trees.
+func (md *Mediator) Any() bool { return md != nil && len(md.roots) > 0 }
 
-// end has what the session wrote looked at for the last time.
-func (md *mediator) end() {
+// End has what the session wrote looked at for the last time.
+func (md *Mediator) End() {
 	if k := md.carries.Load(); k != nil {
 		k.End()
 	}
@@ -90,8 +101,8 @@ func (md *mediator) end() {
 	md.nested.end()
 }
 
-// carrier makes the one that does it; shared as in writes.Options.
-func (md *mediator) carrier(shared bool) (notify.Carrier, error) {
+// Carrier makes the one that does it; shared as in writes.Options.
+func (md *Mediator) Carrier(shared bool) (notify.Carrier, error) {
 	// While none is idle, one is taken away and given back around each call that waits. The carrier and what watches the
 	// same trees (gate/late) wait nearly always.
 	if runtime.GOMAXPROCS(0) < leastProcessors {
@@ -110,8 +121,8 @@ func (md *mediator) carrier(shared bool) (notify.Carrier, error) {
 	if md.plan.InPlace != nil {
 		o.InPlace = inPlace(md.plan.Landlock)
 	}
-	if md.approvals != nil && md.approvals.files != nil {
-		o.Unmounting = md.approvals.files.Unmounting
+	if md.asker != nil {
+		o.Unmounting = md.asker.Unmounting()
 	}
 	for _, r := range md.roots {
 		top, place, err := md.guardedAt(r.Path)
@@ -129,22 +140,22 @@ func (md *mediator) carrier(shared bool) (notify.Carrier, error) {
 	return k, nil
 }
 
-// listen answers the reports of the sandbox's system-call filter until that has ended.
-func (md *mediator) listen(f *os.File) {
+// Listen answers the reports of the sandbox's system-call filter until that has ended.
+func (md *Mediator) Listen(f *os.File) {
 	var carrier notify.Carrier
 	var err error
-	if md.any() {
-		if carrier, err = md.carrier(false); err != nil {
+	if md.Any() {
+		if carrier, err = md.Carrier(false); err != nil {
 			md.warn(err.Error())
 		}
 	}
-	if err = notify.Denials(f, carrier, md.refusals.note); err != nil {
+	if err = notify.Denials(f, carrier, md.refusals.Note); err != nil {
 		md.warn(err.Error())
 	}
 }
 
 // contents judges what is to get the name of a file whose contents are looked at.
-func (md *mediator) contents(file string, what guard.Action, old, next []byte) error {
+func (md *Mediator) contents(file string, what guard.Action, old, next []byte) error {
 	if what == guard.Index {
 		return md.gitlinks.Check(file, old, next)
 	}
@@ -175,8 +186,8 @@ const leastProcessors = 2
 // told that it has too many files open itself.
 const leastFiles = 48
 
-// enoughFiles says whether this process may have the files open that carrying calls out takes.
-func enoughFiles(p *plan.Plan) error {
+// EnoughFiles says whether this process may have the files open that carrying calls out takes.
+func EnoughFiles(p *plan.Plan) error {
 	var limit unix.Rlimit
 	carries := slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged })
 	if p.Gate == nil || !carries || unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur >= leastFiles {
@@ -186,7 +197,7 @@ func enoughFiles(p *plan.Plan) error {
 }
 
 // guardedAt is the guarded directory that dir is, or lies in, and what holds in dir.
-func (md *mediator) guardedAt(dir string) (string, *guard.Place, error) {
+func (md *Mediator) guardedAt(dir string) (string, *guard.Place, error) {
 	top := request.GuardedTop(md.plan, dir)
 	granted := top.Target
 	md.judging.Lock()
@@ -199,11 +210,11 @@ func (md *mediator) guardedAt(dir string) (string, *guard.Place, error) {
 		}
 		md.judges[granted] = judge
 	}
-	return granted, placeOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(dir, granted), "/")), nil
+	return granted, PlaceOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(dir, granted), "/")), nil
 }
 
-// placeOf is what holds in a directory below the granted one.
-func placeOf(judge *guard.Judge, granted, rel string) *guard.Place {
+// PlaceOf is what holds in a directory below the granted one.
+func PlaceOf(judge *guard.Judge, granted, rel string) *guard.Place {
 	p := judge.RootAt(granted)
 	for at := granted; ; {
 		if _, err := os.Lstat(at + "/HEAD"); err == nil {
@@ -219,7 +230,7 @@ func placeOf(judge *guard.Judge, granted, rel string) *guard.Place {
 }
 
 // places are what is mounted on the trees after they were covered.
-func (md *mediator) places() (out []writes.Place) {
+func (md *Mediator) places() (out []writes.Place) {
 	var covered []string
 	for i := range md.plan.Mounts {
 		m := &md.plan.Mounts[i]
@@ -266,6 +277,18 @@ func links(p *plan.Plan) map[string]string {
 }
 
 // refuse records what was not carried out.
-func (md *mediator) refuse(r writes.Refusal) {
+func (md *Mediator) refuse(r writes.Refusal) {
 	md.refused(r.Path, grants.Request{PID: r.PID, Path: r.Path, Why: r.Err, Kept: r.Kept})
+}
+
+// Denied takes in a call that the filter refused.
+func (md *Mediator) Denied(d notify.Denial) { md.refusals.Note(d) }
+
+// Attribute says who is told whose refusals those are that come.
+func (md *Mediator) Attribute(to func(pid uint32, line string)) { md.refusals.Attribute = to }
+
+// Standing takes in what the sandbox has, when it stands, and before the gate takes the namespaces.
+func (md *Mediator) Standing(c *child.Child) {
+	md.nested.standing(c)
+	md.changes.standing(c)
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package report
 
 import (
 	"strings"
@@ -37,8 +37,8 @@ func TestReportSaysWhatWouldAllow(t *testing.T) {
 		"outside of the sandbox: git config user.name x": {path("write", "/p/.git/config"),
 			decide.Verdict{Errno: int(syscall.EROFS), Outside: "git config user.name x"}},
 	} {
-		p := &report{home: "/home/u"}
-		p.observe(arbiter.Event{Ask: x.q, Verdict: x.v})
+		p := &Accesses{Home: "/home/u"}
+		p.Observe(arbiter.Event{Ask: x.q, Verdict: x.v})
 		lines := p.lines()
 		if len(lines) != 1 || !strings.HasSuffix(strings.ReplaceAll(lines[0], "'", ""), ": "+want) {
 			t.Errorf("%+v: %q, want %q", x.q, lines, want)
@@ -53,24 +53,24 @@ func TestReportSaysWhatWouldAllow(t *testing.T) {
 // TestReportCounts: what is asked again is one line, what a rule allows is none, and too many different accesses are
 // counted.
 func TestReportCounts(t *testing.T) {
-	p := &report{}
+	p := &Accesses{}
 	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: "/a", Exe: "/bin/cat", PID: 4}
 	for range 3 {
-		p.observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Errno: int(syscall.EACCES)}})
+		p.Observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Errno: int(syscall.EACCES)}})
 	}
-	p.observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Decision: decide.Allow}})
-	p.observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Decision: decide.Allow, Life: decide.Forever}, By: "tty"})
-	p.observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Silent: true}})
+	p.Observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Decision: decide.Allow}})
+	p.Observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Decision: decide.Allow, Life: decide.Forever}, By: "tty"})
+	p.Observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Silent: true}})
 	if got := p.lines(); len(got) != 1 || !strings.Contains(got[0], "blocked: read /a by cat[4] (3 times): ") {
 		t.Errorf("%q", got)
 	}
-	p.observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Decision: decide.Allow}, By: "tty"}) // and will be again
+	p.Observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Decision: decide.Allow}, By: "tty"}) // and will be again
 	if got := p.lines(); len(got) != 2 || !strings.HasPrefix(got[1], "asked: read /a") {
 		t.Errorf("%q", got)
 	}
 	for i := range 2 * maxReported {
 		q.Path = "/b/" + strings.Repeat("x", i)
-		p.observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Errno: int(syscall.EACCES)}})
+		p.Observe(arbiter.Event{Ask: q, Verdict: decide.Verdict{Errno: int(syscall.EACCES)}})
 	}
 	got := p.lines()
 	if len(got) != maxReported+2 || !strings.Contains(got[len(got)-1], "further accesses") {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package report
 
 import (
 	"fmt"
@@ -17,20 +17,20 @@ func TestRefusalsAreTold(t *testing.T) {
 		true: {"blocked: ptrace by x[1] (3 times)"},
 	} {
 		var printed []string
-		r := &refusals{verb: verbose, print: func(s string) { printed = append(printed, s) }}
+		r := &Refusals{Verbose: verbose, Print: func(s string) { printed = append(printed, s) }}
 		for range 3 {
-			r.add(refusal{op: "ptrace", text: "ptrace by x[1]"})
+			r.Add(Refusal{Op: "ptrace", Text: "ptrace by x[1]"})
 		}
-		r.add(refusal{op: "mount", text: "mount by x[2]"})
-		r.line("network", true)
-		r.add(refusal{op: "write", path: "/p/.git/hooks/x", text: "write /p/.git/hooks/x"})
+		r.Add(Refusal{Op: "mount", Text: "mount by x[2]"})
+		r.Line("network", true)
+		r.Add(Refusal{Op: "write", Path: "/p/.git/hooks/x", Text: "write /p/.git/hooks/x"})
 		if got := r.summary(); !slices.Equal(got, want) {
 			t.Errorf("verbose %v: %q, want %q", verbose, got, want)
 		}
 		if verbose != (len(printed) == 4) || len(printed) > 4 {
 			t.Errorf("verbose %v: printed %q", verbose, printed)
 		}
-		if got, _ := r.all(); len(got) != 4 || got[1].op != "ptrace" || got[1].times != 3 || got[2].path == "" {
+		if got, _ := r.all(); len(got) != 4 || got[1].Op != "ptrace" || got[1].times != 3 || got[2].Path == "" {
 			t.Errorf("the record has %+v", got)
 		}
 		if got := r.calls(); len(got) != 3 {
@@ -41,9 +41,9 @@ func TestRefusalsAreTold(t *testing.T) {
 
 // TestRefusalsAreBounded: a program that is refused ever new things is counted, not remembered.
 func TestRefusalsAreBounded(t *testing.T) {
-	r := &refusals{print: func(string) {}}
+	r := &Refusals{Print: func(string) {}}
 	for i := range maxBlocked + 5 {
-		r.add(refusal{text: fmt.Sprintf("call by x[%d]", i)})
+		r.Add(Refusal{Text: fmt.Sprintf("call by x[%d]", i)})
 	}
 	got := r.summary()
 	if len(got) != maxBlocked+1 || got[len(got)-1] != "blocked: 5 further calls" {

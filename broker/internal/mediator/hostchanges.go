@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package mediator
 
 import (
 	"os"
@@ -86,10 +86,10 @@ func covered(p *plan.Plan, root string) map[string]bool {
 var whats = [...]agent.What{gatefs.Made: agent.Made, gatefs.Removed: agent.Removed, gatefs.Moved: agent.Moved,
 	gatefs.Modified: agent.Modified, gatefs.Attributes: agent.Changed, gatefs.Written: agent.Written}
 
-// warner warns of each line that is written to it.
-type warner func(string)
+// Warner warns of each line that is written to it.
+type Warner func(string)
 
-func (w warner) Write(b []byte) (int, error) {
+func (w Warner) Write(b []byte) (int, error) {
 	w(strings.TrimSuffix(string(b), "\n"))
 	return len(b), nil
 }

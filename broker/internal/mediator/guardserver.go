@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package mediator
 
 import (
 	"errors"
@@ -22,12 +22,13 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/secrets"
 	"sbx.example/sbx/broker/plan"
 )
 
-// server returns the function that serves the guarded directories of the plan.
-func (md *mediator) server() fuseServer {
+// Server returns the function that serves the guarded directories of the plan.
+func (md *Mediator) Server() func(*child.Child, *plan.Mount, int) error {
 	in, p := md.in, md.plan
 	return func(c *child.Child, m *plan.Mount, fd int) error {
 		top, place, err := md.guardedAt(m.Target)
@@ -35,7 +36,7 @@ func (md *mediator) server() fuseServer {
 			return err
 		}
 		tree := served.Tree{Dirs: []served.Dir{{Path: "/", Host: m.Source, Kind: served.Guarded, Zone: place}}}
-		o := md.guarding(c.PID, m.Target, top)
+		o := md.Guarding(c.PID, m.Target, top)
 		o.Owner, o.Root = gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID}, m.Target
 		o.Repeat, o.Covered = md.changes.in(m.Target), covered(p, m.Target)
 		o.Before = md.before(in.Facts.UID, in.Facts.GID)
@@ -49,14 +50,14 @@ func (md *mediator) server() fuseServer {
 	}
 }
 
-// guarding is what serves a directory of the host's, which was granted as a part of top, as a project is served. Init
+// Guarding is what serves a directory of the host's, which was granted as a part of top, as a project is served. Init
 // is the sandbox's process 1.
-func (md *mediator) guarding(init int, dir, top string) gatefs.Options {
+func (md *Mediator) Guarding(init int, dir, top string) gatefs.Options {
 	return gatefs.Options{
 		Granted: guard.Granted{Top: top, GitDir: md.in.GitDir},
 		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Session: &md.session,
-		Log:     log.New(warner(md.warn), "", 0),
+		Log:     log.New(Warner(md.warn), "", 0),
 		Check: func(p string, what guard.Action, old, next []byte) error {
 			return md.contents(path.Join(dir, p), what, old, next)
 		},
@@ -75,8 +76,7 @@ func (md *mediator) guarding(init int, dir, top string) gatefs.Options {
 const maxLooked = 256
 
 // refused records that the guard of a project kept a secret or a guarded name.
-func (md *mediator) refused(p string, r grants.Request) {
-	asked := md.approvals
+func (md *Mediator) refused(p string, r grants.Request) {
 	access, what := "write", " (guarded)"
 	if r.Hidden {
 		access, what = "read", " (secret)"
@@ -85,20 +85,20 @@ func (md *mediator) refused(p string, r grants.Request) {
 		what = " (secret)"
 	}
 	outside, reason := settingOutside(r.Why)
-	if asked == nil || asked.arb == nil {
+	if md.asker == nil || !md.asker.Decides() {
 		hint := "sbx why " + quoting.Shell(p)
 		if r.Kept {
-			hint = errKept.Error() + ": " + hint
+			hint = report.ErrKept.Error() + ": " + hint
 		}
 		if outside != "" {
-			hint = outsideOnly + outside
+			hint = report.OutsideOnly + outside
 		}
-		n := refusal{op: access, path: p, pid: int(r.PID), reason: strings.TrimSpace(what), advice: hint,
-			text: access + " " + quoting.Quote(p) + what + by(r.PID) + ": " + hint}
-		if n.pid != 0 {
-			n.exe, _ = program.Links(n.pid)
+		n := report.Refusal{Op: access, Path: p, PID: int(r.PID), Reason: strings.TrimSpace(what), Advice: hint,
+			Text: access + " " + quoting.Quote(p) + what + by(r.PID) + ": " + hint}
+		if n.PID != 0 {
+			n.Exe, _ = program.Links(n.PID)
 		}
-		md.refusals.add(n)
+		md.refusals.Add(n)
 		return
 	}
 	q := decide.Ask{PID: int(r.PID), Op: access, Kind: policy.KindPath, Path: p}
@@ -106,20 +106,17 @@ func (md *mediator) refused(p string, r grants.Request) {
 		q.Exe, q.Cwd = program.Links(q.PID)
 	}
 	if r.Hidden {
-		asked.gated.Hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: gate.HiddenReason +
+		md.asker.Hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: gate.HiddenReason +
 			"environment files and keys do not exist inside a project"})
 		return
 	}
 	reason = gate.ErrGuarded.Error() + reason
 	if r.Kept {
-		asked.arb.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Life: decide.Forever, Reason: errKept.Error()})
+		md.asker.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Life: decide.Forever, Reason: report.ErrKept.Error()})
 		return
 	}
-	asked.arb.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: reason, Outside: outside})
+	md.asker.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: reason, Outside: outside})
 }
-
-// outsideOnly stands before the command that does outside of the sandbox what was refused inside.
-const outsideOnly = "outside of the sandbox: "
 
 // settingOutside is the command that makes a refused change of a repository's configuration, "" if there is none, and
 // what to add to the reason of the refusal.
@@ -139,11 +136,8 @@ func by(pid uint32) string {
 	if pid == 0 {
 		return ""
 	}
-	return " by " + caller(pid)
+	return " by " + report.Caller(pid)
 }
-
-// errKept is the reason why nothing is made in place of a hidden file.
-var errKept = errors.New("the host has a file of this name, which is hidden and stays as it is")
 
 // inProject is the place in the project of a file of a guarded directory; its whole path if it is not there.
 func inProject(in *planner.Input, p string) string {

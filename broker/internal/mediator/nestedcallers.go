@@ -1,6 +1,6 @@
 //go:build linux
 
-package live
+package mediator
 
 import (
 	"fmt"
@@ -93,7 +93,7 @@ func mayMount(status string) bool {
 }
 
 // before is gatefs.Options.Before, nil where nobody can build a sandbox.
-func (md *mediator) before(uid, gid uint32) func(fuse.FileSystem) fuse.FileSystem {
+func (md *Mediator) before(uid, gid uint32) func(fuse.FileSystem) fuse.FileSystem {
 	if !md.in.Nested {
 		return nil
 	}
