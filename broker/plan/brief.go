@@ -12,6 +12,9 @@ func (p *Plan) Brief(asks bool) string {
 	line := func(what, text string) { fmt.Fprintf(&b, "%-11s %s\n", what, text) }
 	line("runs", p.command())
 	line("in", p.Process.Dir.Quote())
+	if p.Moved != nil {
+		line("project", p.Moved.Host.Quote()+" is at "+p.Moved.Inside.Quote())
+	}
 	line("writable", several(p.Writable(), "nothing"))
 	var over, own, shown []string
 	for i := range p.Mounts {
@@ -63,15 +66,15 @@ func (p *Plan) command() string {
 	return text
 }
 
-// Writable are the trees of the host's that the program may write in place, once each and without those that lie
-// in another.
+// Writable are the trees of the host's that the program may write, by the host's paths, once each and without those
+// that lie in another.
 func (p *Plan) Writable() (list []string) {
 	for i := range p.Mounts {
 		if m := &p.Mounts[i]; (m.Kind == Bind || m.Kind == Fuse) && m.Access == ReadWrite && !m.Device &&
-			m.Source == m.Target && !p.isTmp(m) && !slices.ContainsFunc(list, func(l string) bool {
-			return strings.HasPrefix(Quote(m.Target)+"/", l+"/")
+			m.Source == p.OnHost(m.Target) && !p.isTmp(m) && !slices.ContainsFunc(list, func(l string) bool {
+			return strings.HasPrefix(Quote(m.Source)+"/", l+"/")
 		}) {
-			list = append(list, Quote(m.Target))
+			list = append(list, Quote(m.Source))
 		}
 	}
 	return list

@@ -14,6 +14,7 @@ type Plan struct {
 	Loopback   bool       `json:"loopback"`       // bring lo up in the new network namespace
 	Gate       *Gate      `json:"gate,omitempty"` // what the root shows, where the broker serves it
 	Mounts     []Mount    `json:"mounts"`
+	Moved      *Moved     `json:"moved,omitempty"` // nil: every path is the host's
 	Limits     []Limit    `json:"limits"`
 	Controls   []Control  `json:"controls,omitempty"` // of the control group that process 1 is in before it begins
 	// controllers of the control group that is mounted at CgroupPlace, which process 1 leaves for CgroupLeaf

@@ -31,6 +31,9 @@ func (p *Plan) Text() string {
 	for i := range p.Mounts {
 		line("mount      %s", MountText(&p.Mounts[i]))
 	}
+	if p.Moved != nil {
+		line("moved      %s is at %s", p.Moved.Host.Quote(), p.Moved.Inside.Quote())
+	}
 	for _, l := range p.Limits {
 		line("limit      %s soft=%d hard=%d", l.Name, l.Soft, l.Hard)
 	}

@@ -58,6 +58,9 @@ func (p *Plan) Validate() error {
 	if err := p.validateInPlace(); err != nil {
 		return fmt.Errorf("in place: %w", err)
 	}
+	if err := p.Moved.validate(); err != nil {
+		return err
+	}
 	if err := p.validateBwrap(); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ func (t *term) planned(x *explain.Explainer, q *request.Request, facts host.Fact
 	if err != nil {
 		return err
 	}
+	in.ProjectAt = "" // all is explained by the host's paths
 	input.Assign(in, "why", "/nonexistent")
 	x.Input, x.Static = in, r.Mode != "dynamic"
 	if backend != "auto" {

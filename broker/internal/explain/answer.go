@@ -12,6 +12,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Explanation is the answer of `sbx why` and `sbx policy test`.
@@ -25,6 +26,14 @@ type Explanation struct {
 	Backend string   `json:"backend,omitempty"` // what would hold the run, if that is not native
 	Lost    []string `json:"lost,omitempty"`    // what of the answers it cannot do
 	path    string   // where the subject leads, if it is one of the file system's
+}
+
+// onHost is the host's path of what such a run has at another one (sandbox.workdir_at).
+func (x *Explainer) onHost(p string) string {
+	if at := x.Settings.Sandbox.WorkdirAt; at != "" {
+		return (&plan.Moved{Host: plan.Bytes(x.Input.Project), Inside: plan.Bytes(at)}).OnHost(path.Clean(p))
+	}
+	return p
 }
 
 // About answers for one word; e has what is known of it.
@@ -56,8 +65,10 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 	if err != nil {
 		return option.Wrong(err.Error(), "name a path, a host, or an event of sbx audit")
 	}
+	typed := path.Clean(p)
+	p = x.onHost(p)
 	canon, _, st, _ := host.Resolve(x.Input.FS, p)
-	if e.path = cmp.Or(canon, path.Clean(p)); canon != "" && canon != path.Clean(p) {
+	if e.path = cmp.Or(canon, path.Clean(p)); canon != "" && canon != typed {
 		e.Target = canon
 	}
 	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket,

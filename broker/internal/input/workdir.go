@@ -17,7 +17,7 @@ func (r *Run) project(s request.Settings, in *planner.Input) (err error) {
 	if in.Dir, err = Workdir(*r.Request, s.Sandbox.Workdir, in.Facts, in.FS); err != nil {
 		return err
 	}
-	in.Project = cmp.Or(s.Vars.Project, in.Dir)
+	in.Project, in.ProjectAt = cmp.Or(s.Vars.Project, in.Dir), s.Sandbox.WorkdirAt
 	return nil
 }
 

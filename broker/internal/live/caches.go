@@ -74,7 +74,7 @@ func (x *attempt) upper(g planner.Grant) string {
 func writesProject(p *plan.Plan, project string) bool {
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
-		if m.Target == project && (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite {
+		if p.OnHost(m.Target) == project && (m.Kind == plan.Bind || m.Kind == plan.Fuse) && m.Access == plan.ReadWrite {
 			return m.Source == project
 		}
 	}

@@ -28,6 +28,7 @@ type covers struct {
 	watch *late.Watcher
 	own   *agent.Agent // nil where the gate has one
 	masks int          // configurations that were masked
+	plan  *plan.Plan
 }
 
 // Watch begins to watch the judged trees, when the sandbox stands.
@@ -35,7 +36,7 @@ func (md *Mediator) Watch(c *child.Child) {
 	if !md.Any() || md.plan.InPlace != nil { // there nothing is covered later, which is a loss
 		return
 	}
-	md.covers.dir = md.in.SessionDir + "/overlay/covers"
+	md.covers.dir, md.covers.plan = md.in.SessionDir+"/overlay/covers", md.plan
 	if md.asker != nil {
 		md.covers.agent = md.asker.Mounter()
 	}
@@ -53,7 +54,7 @@ func (md *Mediator) Watch(c *child.Child) {
 	add := func(dir string) {
 		top, place, err := md.guardedAt(dir)
 		if how, ok := places[dir]; err == nil && (!ok || how == writes.Native) {
-			trees = append(trees, late.Tree{Path: dir, Granted: top, Place: place})
+			trees = append(trees, late.Tree{Path: md.plan.OnHost(dir), Granted: top, Place: place})
 		}
 	}
 	for _, r := range md.roots {
@@ -67,7 +68,7 @@ func (md *Mediator) Watch(c *child.Child) {
 	var err error
 	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Making: &md.making, Sockets: &md.sockets,
-		Skip:  func(dir string) bool { _, ok := places[dir]; return ok },
+		Skip:  func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
 		Cover: md.covers.cover, Uncover: md.covers.uncover,
 		Configs: md.in.Configs, Mask: md.covers.masking(md.warn), Warn: md.warn})
 	if err != nil {
@@ -95,7 +96,7 @@ func (c *covers) cover(p string, dir bool) error {
 	if err != nil {
 		return err
 	}
-	return a.Graft(agent.Graft{Source: from, Target: p, Access: plan.ReadOnly, NoExec: true})
+	return a.Graft(agent.Graft{Source: from, Target: c.plan.Inside(p), Access: plan.ReadOnly, NoExec: true})
 }
 
 func (c *covers) uncover(p string) error {
@@ -103,7 +104,7 @@ func (c *covers) uncover(p string) error {
 	if err != nil {
 		return err
 	}
-	return a.Ungraft(p)
+	return a.Ungraft(c.plan.Inside(p))
 }
 
 // source makes what is mounted, if it is not there.
@@ -190,5 +191,5 @@ func (c *covers) mask(p, text string) error {
 	if err := os.WriteFile(from, shown, 0o444); err != nil {
 		return fmt.Errorf("writing what is shown of a configuration: %w", err)
 	}
-	return a.Graft(agent.Graft{Source: from, Target: p, Access: plan.ReadOnly, NoExec: true})
+	return a.Graft(agent.Graft{Source: from, Target: c.plan.Inside(p), Access: plan.ReadOnly, NoExec: true})
 }

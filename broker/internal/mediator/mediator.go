@@ -85,7 +85,7 @@ func (md *Mediator) Planned(p *plan.Plan) {
 
 // Tree takes the writable root of one.
 func (md *Mediator) Tree(m *plan.Mount, root *os.File) {
-	md.roots = append(md.roots, writes.Root{Path: m.Target, Tree: root})
+	md.roots = append(md.roots, writes.Root{Path: m.Target, Host: md.plan.OnHost(m.Target), Tree: root})
 }
 
 // Any says whether there are judged trees.
@@ -131,7 +131,7 @@ func (md *Mediator) Carrier(shared bool) (notify.Carrier, error) {
 		}
 		r.Granted, r.Place = top, place
 		r.Check = func(rel string, what guard.Action, old, next []byte) error {
-			return md.contents(path.Join(r.Path, rel), what, old, next)
+			return md.contents(path.Join(r.Host, rel), what, old, next)
 		}
 		o.Roots = append(o.Roots, r)
 	}
@@ -196,21 +196,23 @@ func EnoughFiles(p *plan.Plan) error {
 	return fmt.Errorf("carrying out what programs write takes %d open files: %w", leastFiles, unix.EMFILE)
 }
 
-// guardedAt is the guarded directory that dir is, or lies in, and what holds in dir.
+// guardedAt is the guarded directory of the host's that dir, a path inside, is or lies in, and what holds in dir.
 func (md *Mediator) guardedAt(dir string) (string, *guard.Place, error) {
-	top := request.GuardedTop(md.plan, dir)
+	top := *request.GuardedTop(md.plan, dir)
+	top.Target = md.plan.OnHost(top.Target)
 	granted := top.Target
 	md.judging.Lock()
 	defer md.judging.Unlock()
 	judge := md.judges[granted]
 	if judge == nil {
 		var err error
-		if judge, err = request.GuardJudge(md.in, top); err != nil {
+		if judge, err = request.GuardJudge(md.in, &top); err != nil {
 			return "", nil, err
 		}
 		md.judges[granted] = judge
 	}
-	return granted, PlaceOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(dir, granted), "/")), nil
+	return granted, PlaceOf(judge, granted, strings.TrimPrefix(strings.TrimPrefix(md.plan.OnHost(dir),
+		granted), "/")), nil
 }
 
 // PlaceOf is what holds in a directory below the granted one.

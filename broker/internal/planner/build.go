@@ -62,6 +62,10 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	mounts, moved, err := v.move(mounts, &proc)
+	if err != nil {
+		return nil, nil, err
+	}
 	var gate *plan.Gate
 	if in.Only != nil {
 		mounts = in.Only.restrict(mounts)
@@ -85,6 +89,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		Loopback: !in.NoLoopback && !in.ShareNet && !in.JoinNet && !in.InPlace,
 		Gate:     gate,
 		Mounts:   mounts,
+		Moved:    moved,
 		Process:  proc,
 		Limits:   in.Limits,
 		Controls: in.Controls,

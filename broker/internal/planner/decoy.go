@@ -46,7 +46,7 @@ func (in *Input) Decoys(p *plan.Plan) (out []Copy) {
 
 func shownIn(p *plan.Plan, c *Copy, session string) bool {
 	return slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool {
-		return m.Target == c.Path && m.Source == c.File(session)
+		return p.OnHost(m.Target) == c.Path && m.Source == c.File(session)
 	})
 }
 

@@ -130,6 +130,7 @@ type Input struct {
 	// labels that the session carries from the start: what they are about is shown without a look at who reads it
 	Labels      []Label
 	Project     string // canonical, "" when nothing is the project
+	ProjectAt   string // where it is inside; "" for the same path
 	GitDir      string // canonical: the repository of a linked worktree, granted and guarded like the project's own
 	Limits      []plan.Limit
 	Controls    []plan.Control

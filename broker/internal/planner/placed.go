@@ -88,7 +88,7 @@ func (in *Input) placed() error {
 	}{{in.MapRoot, "uid 0 inside"}, {in.AsPID1, "--as-pid-1"}, {in.TimeOffset != 0, "--time-offset"},
 		{in.JoinNet, "a filtered network"}, {in.Nested, "--nested"}, {in.Containers != nil, "--containers"},
 		{in.Only != nil, "--only"}, {len(in.Tools) > 0, "a tool of the settings"},
-		{in.NoSymFollow, "fs.no_sym_follow"},
+		{in.NoSymFollow, "fs.no_sym_follow"}, {in.ProjectAt != "", "sandbox.workdir_at"},
 		{in.Hostname != "" && in.Hostname != "sbx-"+in.Session, "a host name inside"}} {
 		if x.asked {
 			return NotPlaced(x.what)

@@ -46,6 +46,7 @@ type Sandbox struct {
 	SharePID              bool
 	Hostname              string
 	Workdir               string
+	WorkdirAt             string // where the project is inside; "" for its own path
 }
 
 // FS is section [fs].

@@ -92,6 +92,7 @@ func keyTable() []key {
 		{name: "sandbox.share_pid", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Sandbox.SharePID }},
 		{name: "sandbox.hostname", typ: tName, ptr: func(c *Config) any { return &c.Sandbox.Hostname }},
 		{name: "sandbox.workdir", typ: tPath, ptr: func(c *Config) any { return &c.Sandbox.Workdir }},
+		{name: "sandbox.workdir_at", typ: tPath, host: true, ptr: func(c *Config) any { return &c.Sandbox.WorkdirAt }},
 
 		{name: "fs.read_only", typ: tPaths, limit: bySubset, ptr: func(c *Config) any { return &c.FS.ReadOnly }},
 		{name: "fs.writable", typ: tPaths, limit: bySubset, viaProfile: true,

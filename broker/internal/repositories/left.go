@@ -194,7 +194,7 @@ func (l *Left) rebases(p *plan.Plan) []string {
 		if !writable || m.Target == "/" || request.GuardedTop(p, m.Target) != m {
 			continue
 		}
-		for _, todo := range todosIn(m.Target) {
+		for _, todo := range todosIn(p.OnHost(m.Target)) {
 			info, err := os.Lstat(todo)
 			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.Began) {
 				continue

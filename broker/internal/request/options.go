@@ -78,6 +78,8 @@ func (r *Request) fileOptions() []option.Option {
 			Help: "PATH is a secret: it does not exist inside and cannot be granted"},
 		{Name: "workdir", Short: "w", Arg: "DIR", Value: option.Text(&r.Workdir),
 			Help: "start in DIR, which is the project"},
+		{Name: "workdir-at", Arg: "PATH", Key: "sandbox.workdir_at", Value: option.Text(&r.workdirAt).NotEmpty(),
+			Help: "the project is at PATH inside, as in --workdir-at /w"},
 		{Name: "caches", Arg: "HOW", Key: "fs.caches", Value: option.Choice(&r.caches, "project", "overlay", "rw", "ro"),
 			Help: "tool caches: project (kept for its next run), overlay (thrown away), ro, or rw (the host's)"},
 		{Name: "shell-files", Arg: "HOW", Key: "fs.shell_files",

@@ -47,7 +47,7 @@ type Request struct {
 	Record                                                                string // a file, for what endpoints are asked
 	net                                                                   string
 	Timeout, TimeOffset                                                   time.Duration
-	tmpSize, memory, memoryHigh, cpu, io                                  string
+	workdirAt, tmpSize, memory, memoryHigh, cpu, io                       string
 	pids                                                                  int
 	Rules                                                                 []*resources.Rule
 	AsPID1, Ephemeral, Keep                                               bool

@@ -20,10 +20,11 @@ import (
 
 // Root is one tree that the kernel shows read-only inside.
 type Root struct {
-	Path  string       // where it is inside, and on the host
+	Path  string       // where it is inside
+	Host  string       // where it is on the host
 	Tree  *os.File     // the writable mount below that; O_PATH, and nobody inside reaches it
 	Place *guard.Place // what holds in it
-	// Granted is the directory that was granted: the tree, or one above it on another file system.
+	// Granted is the directory of the host's that was granted: the tree, or one above it on another file system.
 	Granted string
 	// Check says whether the contents of a name of that action may become next.
 	Check func(rel string, what guard.Action, old, next []byte) error
@@ -48,7 +49,7 @@ const (
 type Refusal struct {
 	PID  uint32
 	Op   string
-	Path string
+	Path string // the host's
 	Why  string
 	Err  error // what Check said
 	// Kept: the host has a file of this name, which is hidden and stays as it is.
@@ -143,8 +144,8 @@ func New(o Options) *Carrier {
 	k.arch, k.calls = index()
 	for i, r := range o.Roots {
 		above := ""
-		if r.Granted != r.Path {
-			above = strings.TrimPrefix(r.Path, r.Granted+"/") + "/"
+		if r.Granted != r.Host {
+			above = strings.TrimPrefix(r.Host, r.Granted+"/") + "/"
 		}
 		fd := int(r.Tree.Fd())
 		k.roots[i] = root{Root: r, above: above, fd: fd, mount: mountOf(fd),
@@ -331,7 +332,9 @@ func (j *job) setsGroup() bool {
 	return j.d.op == "chmod" && j.call.Arg(int(j.d.arg))&unix.S_ISGID != 0
 }
 
-func (j *job) tell(n *name, why string, err error) { j.say(Refusal{Path: n.abs(), Why: why, Err: err}) }
+func (j *job) tell(n *name, why string, err error) {
+	j.say(Refusal{Path: n.onHost(), Why: why, Err: err})
+}
 
 func (j *job) say(r Refusal) {
 	if r.PID, r.Op = j.call.PID(), j.d.op; j.Refused != nil {

@@ -52,7 +52,7 @@ func (g *judge) rule(n *name) ruling {
 	}
 	r := ruling{place: p}
 	r.Verdict, r.own = g.session.Rule(p, base, guard.Dir{Own: func() bool { return g.session.Own(g.id(dir)) },
-		Path:       func() string { return path.Dir(n.abs()) },
+		Path:       func() string { return path.Dir(n.onHost()) },
 		Repository: func() bool { return g.inOwnRepository(dir) }})
 	return r
 }

@@ -30,6 +30,14 @@ func (n *name) abs() string {
 	return n.root.Path + "/" + n.path()
 }
 
+// onHost is the name as a path of the host's.
+func (n *name) onHost() string {
+	if n.path() == "." {
+		return n.root.Host
+	}
+	return n.root.Host + "/" + n.path()
+}
+
 // split is the directory that the name is in, "." for the tree itself, and the last part.
 func (n *name) split() (dir, base string) {
 	p := n.path()

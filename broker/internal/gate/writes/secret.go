@@ -27,7 +27,7 @@ func (j *job) occupied(n *name, c names.Name, e syscall.Errno) syscall.Errno {
 	if e != unix.EEXIST || j.keeper().Shows(c) {
 		return e
 	}
-	j.say(Refusal{Path: n.abs(), Kept: true})
+	j.say(Refusal{Path: n.onHost(), Kept: true})
 	return unix.EACCES
 }
 

@@ -76,7 +76,7 @@ func (k *Carrier) installTexts() {
 			}
 		case k.Refused != nil:
 			t.told = string(said)
-			k.Refused(Refusal{PID: t.pid, Op: "write", Path: t.n.abs(), Why: t.n.root.judge.of(t.n).Why})
+			k.Refused(Refusal{PID: t.pid, Op: "write", Path: t.n.onHost(), Why: t.n.root.judge.of(t.n).Why})
 		}
 		if t.left--; t.left > 0 {
 			kept = append(kept, t)
@@ -92,5 +92,5 @@ func (r *root) harmless(n *name, said []byte, gitDir string) bool {
 	if _, base := n.split(); guard.Fold(base) == "commondir" {
 		return guard.CommonDir(said)
 	}
-	return names.Leads(guard.Granted{Top: r.Granted, GitDir: gitDir}, n.abs(), said, r.judge.session)
+	return names.Leads(guard.Granted{Top: r.Granted, GitDir: gitDir}, n.onHost(), said, r.judge.session)
 }

@@ -19,7 +19,7 @@ func (j *job) witness(n *name) {
 		return
 	}
 	if guard.RunLater(n.root.above+n.path()) && !g.place(dir).Git() && !j.Session.Own(g.id(dir)) {
-		w.Changed(n.abs())
+		w.Changed(n.onHost())
 		return
 	}
 	head := strings.EqualFold(base, "HEAD")

@@ -53,6 +53,8 @@ func Sentence(key string) string {
 		return "The host name inside; by default it names the session."
 	case "sandbox.workdir":
 		return "The directory to start in, which is the project."
+	case "sandbox.workdir_at":
+		return "The path at which the project is inside; by default it is the host's."
 	case "fs.read_only":
 		return "Paths to show read-only; a ? at the end makes one optional."
 	case "fs.writable":
