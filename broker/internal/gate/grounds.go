@@ -163,7 +163,7 @@ func (g *Grounds) writable(p string) bool {
 // tooLate says, once, that a new rule does not act on what is mounted for another reason than a rule: taking that away
 // would end the work.
 func (g *Grounds) tooLate(m *plan.Mount) {
-	p := m.Target
+	p := g.plan.OnHost(m.Target)
 	if m.Kind != plan.Bind && m.Kind != plan.Fuse || p == "/" || g.withdrawn[p] {
 		return
 	}

@@ -108,8 +108,12 @@ func (v *view) unmovableTree(mounts []plan.Mount) string {
 			return r + " is provided by the sandbox itself"
 		}
 	}
-	if n := v.root.find(project); n != nil && n.grantsIn([]string{"."}) {
+	switch n := v.root.find(project); {
+	case n == nil:
+	case n.grantsIn([]string{"."}):
 		return "something in " + quoted + " is granted by itself"
+	case n.grant.Ruled && v.in.Gate: // it is taken away when the rule ends, by the path that the rule names
+		return "a rule shows it; --rw or --ro does so here"
 	}
 	shown := false
 	for i := range mounts[1:] {
