@@ -15,7 +15,7 @@ import (
 // TestSwappedByTheHost has the host exchange directories with links to what is outside, to a repository and to a hidden
 // name, as fast as the kernel does it, while a sandbox reads and writes through them: beside a hidden name, where the
 // broker serves, and where the project is native. Nothing of it may be reached. Outside it is, which is the control.
-// SBX_SWAPS=N has it go on until N were exchanged.
+// SBX_SWAPS=N has it go on until N were exchanged; enoughSwaps are without it.
 func TestSwappedByTheHost(t *testing.T) {
 	needSandbox(t)
 	m := largeProject(t)
@@ -57,20 +57,28 @@ func TestSwappedByTheHost(t *testing.T) {
 		}
 	}
 	w := watchTouched(t, guarded...)
-	if _, r := exchangedWhile(t, m, m.hand(t, nil), dirs, 0); r.secrets == 0 || len(w.all()) == 0 {
+	if _, r := exchangedWhile(t, m, m.hand(t, nil), dirs, enoughSwaps); r.secrets == 0 || len(w.all()) == 0 {
 		t.Error("outside no secret is read and nothing touched either, so nothing was tried")
 	}
 }
 
-// wantedSwaps is 0 where a few seconds will do.
-func wantedSwaps() (n int64) {
+// enoughSwaps take under a second on an idle machine, and enoughReached is how often files are read and written
+// meanwhile. Who comes to neither in swapPatience has found something else.
+const (
+	enoughSwaps   = 200_000
+	enoughReached = 20
+	swapPatience  = 2 * time.Minute
+)
+
+func wantedSwaps() int64 {
+	n := int64(enoughSwaps)
 	_, _ = fmt.Sscan(os.Getenv("SBX_SWAPS"), &n)
 	return n
 }
 
 type reachedThrough struct{ read, written, secrets int }
 
-// exchangedWhile has the host exchange what somebody goes through.
+// exchangedWhile has the host exchange what somebody goes through, wanted times at least.
 func exchangedWhile(t *testing.T, m *fileProject, who *hand, dirs []string, wanted int64) (swaps int64,
 	all reachedThrough) {
 	t.Helper()
@@ -90,7 +98,7 @@ func exchangedWhile(t *testing.T, m *fileProject, who *hand, dirs []string, want
 		said <- failed
 	}()
 	begun := time.Now()
-	for wanted > total.Load() || wanted == 0 && time.Since(begun) < swapBudget*time.Second {
+	for wanted > total.Load() || min(all.read, all.written) < enoughReached && time.Since(begun) < swapPatience {
 		var r reachedThrough
 		text := who.do("reach 20 " + strings.Join(dirs, " "))[0]
 		if _, err := fmt.Sscan(text, &r.read, &r.written, &r.secrets); err != nil {
