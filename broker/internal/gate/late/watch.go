@@ -68,7 +68,8 @@ type Watcher struct {
 	byWd    map[int32]dir
 	configs map[int32]string // directories of Configs
 	covered map[string]cover
-	full    bool // not all is watched, and that was said
+	full    bool            // not all is watched, and that was said
+	said    map[string]bool // warnings: a program that makes the kernel's queue run over has all looked at again
 }
 
 // dir is a directory that is watched.
@@ -96,7 +97,7 @@ func Watch(o Options) (*Watcher, error) {
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
 	w := &Watcher{Options: o, fd: fd, wake: wake, ended: make(chan struct{}), byWd: map[int32]dir{},
-		configs: map[int32]string{}, covered: map[string]cover{}}
+		configs: map[int32]string{}, covered: map[string]cover{}, said: map[string]bool{}}
 	go w.run()
 	return w, nil
 }
@@ -111,7 +112,8 @@ func (w *Watcher) Close() {
 }
 
 func (w *Watcher) warn(text string) {
-	if !w.closed.Load() {
+	if !w.closed.Load() && !w.said[text] {
+		w.said[text] = true
 		w.Warn(text)
 	}
 }
