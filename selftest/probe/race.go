@@ -13,9 +13,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const raceTime = time.Second
+// A race goes on for raceTime, and until the path has changed between two opens raceChanges times: a busy machine may
+// let one of the two stand still. After racePatience it is over all the same.
+const (
+	raceTime     = time.Second
+	raceOpenings = 20_000
+	raceChanges  = 100
+	racePatience = 20 * time.Second
+)
 
-func load(p *uint32) uint32 { return atomic.LoadUint32(p) }
+// racer changes what another thread opens.
+type racer struct {
+	stop  atomic.Bool
+	turns atomic.Uint32
+	ended chan struct{}
+}
+
+// start has a thread of its own take turns until stopped, and clean up then.
+func (r *racer) start(turn func(n int), after func()) {
+	r.ended = make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer close(r.ended)
+		for n := 0; !r.stop.Load(); n++ {
+			turn(n)
+			r.turns.Add(1)
+		}
+		after()
+	}()
+}
 
 func spin() {
 	for i := 0; i < 200; i++ {
@@ -39,26 +65,27 @@ func raceThread(args []string) outcome {
 	}
 	copy(page, a)
 	at := address(page)
-	var stop uint32
-	done := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer close(done)
-		swapPath(at, []byte(a), []byte(b), &stop)
-	}()
-	o := raceOpens(func() (uintptr, error) {
+	var r racer
+	r.start(func(int) { swapPath(at, []byte(a), []byte(b)) }, func() {})
+	return r.opens(func() (uintptr, error) {
 		return raw(unix.SYS_OPENAT, unix.AT_FDCWD, at, unix.O_RDONLY|
 			unix.O_CLOEXEC)
 	})
-	atomic.StoreUint32(&stop, 1)
-	<-done
-	return o
 }
 
-// raceOpens makes at most 20 000 opens in a second; the answers are joined, a canary wins.
-func raceOpens(open func() (uintptr, error)) outcome {
+// opens races, and ends the other thread; the answers are joined, a canary wins.
+func (r *racer) opens(open func() (uintptr, error)) outcome {
+	defer func() { r.stop.Store(true); <-r.ended }()
 	opened, refused := 0, map[string]int{}
-	for end, i := time.Now().Add(raceTime), 0; i < 20000 && time.Now().Before(end); i++ {
+	begun, turns, changes := time.Now(), uint32(0), 0
+	for i := 0; ; i++ {
+		took := time.Since(begun)
+		if changes >= raceChanges && (i >= raceOpenings || took > raceTime) || took > racePatience {
+			break
+		}
+		if now := r.turns.Load(); now != turns {
+			turns, changes = now, changes+1
+		}
 		fd, err := open()
 		if err != nil {
 			refused[name(err)]++
@@ -90,24 +117,16 @@ func raceSwap(args []string) outcome {
 	if err := os.Symlink(arg(args, 0), link); err != nil {
 		return skipped("raceswap", "cannot make a link in the project: "+err.Error())
 	}
-	var stop uint32
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := 0; load(&stop) == 0; i++ {
-			_ = os.Remove(link + ".t")
-			if os.Symlink(arg(args, i%2), link+".t") == nil {
-				_ = os.Rename(link+".t", link)
-			}
-		}
+	var r racer
+	r.start(func(i int) {
 		_ = os.Remove(link + ".t")
-	}()
-	o := raceOpens(func() (uintptr, error) {
+		if os.Symlink(arg(args, i%2), link+".t") == nil {
+			_ = os.Rename(link+".t", link)
+		}
+	}, func() { _ = os.Remove(link + ".t") })
+	return r.opens(func() (uintptr, error) {
 		return raw(unix.SYS_OPENAT, unix.AT_FDCWD, link, unix.O_RDONLY|unix.O_CLOEXEC)
 	})
-	atomic.StoreUint32(&stop, 1)
-	<-done
-	return o
 }
 
 // pageEnd: a legal path that ends with the page must open, one in an unreadable page must give EFAULT; anything else

@@ -86,13 +86,11 @@ func iovec(base uintptr, n int) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), unsafe.Sizeof(v))...)
 }
 
-// swapPath copies one of two equally long paths into a live buffer, byte by byte, as a racing thread does.
-func swapPath(buf uintptr, a, b []byte, stop *uint32) {
+// swapPath copies two equally long paths into a live buffer, one after the other, as a racing thread does.
+func swapPath(buf uintptr, a, b []byte) {
 	p := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), buf)), len(a))
-	for load(stop) == 0 {
-		copy(p, a)
-		spin()
-		copy(p, b)
-		spin()
-	}
+	copy(p, a)
+	spin()
+	copy(p, b)
+	spin()
 }
