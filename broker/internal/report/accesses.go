@@ -140,6 +140,9 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 		return "", "sbx why " + quoting.Shell(what)
 	}
 	if v.Reason == notify.NeedsTree {
+		if learn.Wide(path.Dir(what), p.Home) {
+			return "", v.Reason
+		}
 		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.Home}.Short(pathname.Escape(path.Dir(what)))+
 			"/**") + " --access write", ""
 	}
