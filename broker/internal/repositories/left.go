@@ -124,13 +124,33 @@ func (l *Left) Workspace(id guard.ID, dir int, name string) {
 	l.workspaces[id] = w
 }
 
+// nameOf is the path of a directory that is held. What the session was granted is held through a copy of its mount, of
+// which the kernel says only what lies below.
+func nameOf(p *plan.Plan, fd int) (string, error) {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil || isAt(name, fd) {
+		return name, err
+	}
+	for i := range p.Mounts {
+		if whole := path.Join(p.Mounts[i].Target, name); isAt(whole, fd) {
+			return whole, nil
+		}
+	}
+	return name, nil
+}
+
+func isAt(name string, fd int) bool {
+	var st, held unix.Stat_t
+	return unix.Lstat(name, &st) == nil && unix.Fstat(fd, &held) == nil && st.Dev == held.Dev && st.Ino == held.Ino
+}
+
 // inWorkspaces says which of those names are there still.
-func (l *Left) inWorkspaces() []string {
+func (l *Left) inWorkspaces(p *plan.Plan) []string {
 	var found []string
 	for _, w := range l.workspaces {
 		var st unix.Stat_t
 		for _, name := range w.names {
-			dir, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(w.dir))
+			dir, err := nameOf(p, w.dir)
 			if err == nil && unix.Fstatat(w.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 				found = append(found, path.Join(dir, name))
 			}
@@ -163,7 +183,7 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 	defer l.mu.Unlock()
 	var out []string
 	for _, fd := range l.repositories {
-		out = append(out, l.made(fd, neutralise)...)
+		out = append(out, l.made(p, fd, neutralise)...)
 	}
 	for _, fd := range l.repositories {
 		unix.Close(fd)
@@ -174,7 +194,7 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 		out = append(out, fmt.Sprintf("made: the rest "+why, maxMadeRepositories))
 	}
 	slices.Sort(out)
-	out = slices.Concat(out, l.inWorkspaces(), l.rebases(p), l.inOpened())
+	out = slices.Concat(out, l.inWorkspaces(p), l.rebases(p), l.inOpened())
 	var files []string
 	for f := range l.changed {
 		files = append(files, f)

@@ -2,7 +2,19 @@
 
 package repositories
 
-import "testing"
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/plan"
+)
 
 // TestRebaseCommands: a list of a rebase is told of if git would run something by it.
 func TestRebaseCommands(t *testing.T) {
@@ -11,5 +23,44 @@ func TestRebaseCommands(t *testing.T) {
 		if hasCommand(todo) != want {
 			t.Errorf("%q: %v", todo, !want)
 		}
+	}
+}
+
+// TestNameBelowACopiedMount: the kernel names what is held through a copy of a mount without what the copy is of.
+func TestNameBelowACopiedMount(t *testing.T) {
+	const marker = "SBX_TEST_COPIED_MOUNT"
+	if dir := os.Getenv(marker); dir != "" {
+		nameBelowACopiedMount(t, dir)
+		return
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "state/deep"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), marker+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func nameBelowACopiedMount(t *testing.T, dir string) {
+	copied, err := unix.OpenTree(unix.AT_FDCWD, dir+"/state", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Openat(copied, "deep", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)); err != nil || name != "/deep" {
+		t.Errorf("the kernel says %q, %v: so this proves nothing", name, err)
+	}
+	p := &plan.Plan{Mounts: []plan.Mount{{Target: dir}, {Target: dir + "/state"}}}
+	if name, err := nameOf(p, fd); err != nil || name != dir+"/state/deep" {
+		t.Errorf("%q, %v", name, err)
 	}
 }

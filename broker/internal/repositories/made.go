@@ -20,11 +20,12 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/plan"
 )
 
 // made says what git would run in a repository that the session made.
-func (l *Left) made(fd int, neutralise bool) []string {
-	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+func (l *Left) made(p *plan.Plan, fd int, neutralise bool) []string {
+	name, err := nameOf(p, fd)
 	var st, head unix.Stat_t
 	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 ||
 		unix.Fstatat(fd, "HEAD", &head, unix.AT_SYMLINK_NOFOLLOW) != nil {
