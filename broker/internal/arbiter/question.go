@@ -13,7 +13,7 @@ func questionOf(a decide.Ask, v decide.Verdict) decide.Question {
 	q := decide.Question{PID: a.PID, Inside: a.Inside, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Path: a.Path,
 		Target: a.Target, Why: v.Reason,
 		Dir: slices.Contains(a.Flags, "dir"), Whole: slices.Contains(a.Flags, decide.WholeTree), Walk: a.Walk,
-		Secret: v.Secret, Labels: v.Labels, Others: v.Others,
+		Secret: v.Secret, Labels: v.Labels, Others: v.Others, Acts: v.Acts,
 		Everyone: slices.Contains(a.Flags, decide.Mounted)}
 	if v.Rule != "" {
 		q.Why += " (" + v.Rule + ", " + v.Origin + ")"

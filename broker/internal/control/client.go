@@ -42,6 +42,7 @@ type Message struct {
 	Secret        bool         `json:"secret"`
 	Labels        []plan.Bytes `json:"labels"`
 	Others        []plan.Bytes `json:"others"`
+	Acts          plan.Bytes   `json:"acts"`
 	Everyone      bool         `json:"everyone"`
 	Merged        int          `json:"merged"`
 	Decision      string       `json:"decision"`
@@ -108,7 +109,7 @@ func (m *Message) Question() prompt.Question {
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
 		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole,
 		Secret: m.Secret, Walk: string(m.Walk), Paths: paths, Merged: m.Merged,
-		Everyone: m.Everyone, Labels: texts(m.Labels), Others: texts(m.Others)}
+		Everyone: m.Everyone, Labels: texts(m.Labels), Others: texts(m.Others), Acts: string(m.Acts)}
 }
 
 func texts(list []plan.Bytes) (out []string) {

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"syscall"
@@ -79,6 +80,7 @@ type Verdict struct {
 	// Labels that stand in the way, and why: the places that were read, or who would hear.
 	Labels, Others []string
 	Outside        string // the command that does outside of the sandbox what was refused
+	Acts           string // why what is written there decides what runs outside: "a shell runs it"
 	// of a directory: all below it is allowed as well, and nothing there is hidden, refused or to be asked about
 	Whole bool
 }
@@ -105,6 +107,8 @@ type Env struct {
 	Unread []string
 	Hosts  []peer.Pattern // network.hosts
 	Labels *Labels        // nil: no rule has a label
+	// Acts says why a place decides what runs outside of the sandbox, "" of any other: planner.Input.Acts. May be nil.
+	Acts func(p string) string
 }
 
 // Login is what an agent signs in with: a rule shows it, and only to the agent's own programs.
@@ -300,6 +304,11 @@ func (env Env) unsettled(a Ask, rule policy.Rule, ruled bool) Verdict {
 	if ruled {
 		v = env.named(v, rule)
 		v.Reason = reason(rule, "a rule asks")
+	}
+	if env.Acts != nil && a.access() == policy.Write {
+		if v.Acts = cmp.Or(env.Acts(a.Path), env.Acts(a.Target)); v.Acts != "" {
+			v.Reason += "; it acts outside of the sandbox: " + v.Acts
+		}
 	}
 	return env.unanswered(a, v)
 }

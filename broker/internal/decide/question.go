@@ -43,6 +43,7 @@ type Question struct {
 	Everyone bool
 	// Labels that stand in the way of it, and why: the places that were read, or who would hear. See Verdict.
 	Labels, Others []string
+	Acts           string // why what is written there decides what runs outside of the sandbox; "" where it does not
 }
 
 // Name is one of several objects that a question is about.
@@ -210,7 +211,7 @@ func (q *Question) AppendFields(b []byte) []byte {
 	b = append(append(b, `","pid":`...), strconv.Itoa(q.PID)...)
 	for _, f := range [...]struct{ name, val string }{
 		{"exe", q.Exe}, {"cwd", q.Cwd}, {"op", q.Op}, {"path", q.Path}, {"target", q.Target},
-		{"walk", q.Walk}, {"host", q.Host}, {"why", q.Why},
+		{"walk", q.Walk}, {"host", q.Host}, {"why", q.Why}, {"acts", q.Acts},
 	} {
 		if f.val != "" || f.name == "exe" || f.name == "cwd" || f.name == "op" {
 			b = append(append(append(b, `,"`...), f.name...), `":`...)

@@ -58,7 +58,8 @@ func (x *Explainer) Refresh(now time.Time) error {
 	store := x.Settings.Layers.Policy.With(policy.ScopeSession, request.SocketRules(x.Input)...)
 	x.Env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.Settings.Concealed(),
 		Asks: x.Settings.Asks(), Now: now, Static: x.Static, Reveals: x.Settings.Reveals(store),
-		Runs: func(_ int, exe, program string) bool { return exe == "" || exe == program }}
+		Runs: func(_ int, exe, program string) bool { return exe == "" || exe == program },
+		Acts: x.Input.Acts(x.Input.Outside)}
 	if a := x.Settings.Agent; a != nil {
 		x.Env.Login = &decide.Login{Patterns: a.Login, Agent: a.Name}
 		x.Env.Unread = x.Settings.Unread()
@@ -267,8 +268,12 @@ func (x *Explainer) ruled(p string, a policy.Access, row *Answer) bool {
 	if rule.Decision == policy.Ask && x.Static {
 		row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 	}
-	if row.Decision != "allow" {
+	switch why := x.Env.Acts(p); {
+	case row.Decision != "allow":
 		row.Change = x.overrule(rule, p, a)
+	case a == policy.Write && why != "" && request.Unnamed(rule, p):
+		row.Decision, row.Layer, row.Reason = "deny", "guard", request.ActsUnlessNamed+why
+		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
 	}
 	return true
 }

@@ -25,6 +25,7 @@ type carrier struct {
 	unread bool // labelled places are left out, see request.Unread
 	hidden []policy.Hiding
 	base   int // hides that are there already
+	acts   func(string) string
 }
 
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
@@ -34,7 +35,7 @@ func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) err
 		return nil
 	}
 	x := carrier{s: s, in: in, now: time.Now(), static: static, unread: r.Unread(), hidden: s.Concealed(),
-		base: len(in.Hides)}
+		base: len(in.Hides), acts: in.Acts(r.Env)}
 	if err := x.forbidden(); err != nil {
 		return err
 	}
@@ -204,6 +205,10 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		}
 		if tree && !x.static && x.s.Agent.IsApart(p) {
 			x.entries(r, canon, mode)
+			continue
+		}
+		if why := x.acts(canon); why != "" && mode == planner.Write && request.Unnamed(r, p) {
+			x.loss(r, quoting.Quote(p)+" stays as it is: "+request.ActsUnlessNamed+why)
 			continue
 		}
 		if x.secret(r, p) || x.secret(r, canon) || x.hiddenNow(p) || x.hiddenNow(canon) {

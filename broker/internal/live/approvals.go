@@ -30,6 +30,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/gate/notify"
 	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/learner"
 	"sbx.example/sbx/broker/internal/mediator"
@@ -108,6 +109,7 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 		a.engine = a.mounts
 	}
 	a.rules.Env.Runs = request.Runs(in)
+	a.rules.Env.Acts = (&planner.Input{FS: host.NewCache(), Facts: in.Facts}).Acts(in.Outside)
 	a.rules.Labels = labels(cfg)
 	if cfg.Agent != nil {
 		a.rules.Env.Login = &decide.Login{Patterns: cfg.Agent.Login, Agent: cfg.Agent.Name, Own: cfg.Agent.Own(in)}

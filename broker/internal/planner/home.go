@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
@@ -17,22 +18,10 @@ func (in *Input) atHome(env []string) {
 	if len(written) == 0 {
 		return
 	}
-	var places []Referred
-	rules := guard.Home()
-	for _, b := range in.homeDirs(env) {
-		list, _ := in.FS.ReadDir(b.dir) // most names do not exist: one listing says so for all
-		real, _, _, err := host.Resolve(in.FS, b.dir)
-		if err != nil && !host.NotExist(err) {
-			continue
-		}
-		for _, r := range rules {
-			pattern, ok := b.has(r.Pattern)
-			first, _, _ := strings.Cut(pattern, "/")
-			if ok && (host.Lists(list, first) || related(written, real, pattern)) {
-				places = in.place(places, b.dir, pattern, r.Why)
-			}
-		}
-	}
+	places := in.homePlaces(env, func(list []host.Entry, real, pattern string) bool {
+		first, _, _ := strings.Cut(pattern, "/")
+		return host.Lists(list, first) || related(written, real, pattern)
+	})
 	in.Referred = append(in.Referred, places...)
 	for _, p := range written {
 		i := slices.IndexFunc(places, func(r Referred) bool { _, named := r.in(p); return named })
@@ -40,6 +29,45 @@ func (in *Input) atHome(env []string) {
 			in.Losses = append(in.Losses, Loss{What: plan.Bytes(p).Quote() + " can be changed",
 				Why: places[i].Why + ", outside of the sandbox", Price: true})
 		}
+	}
+}
+
+// homePlaces are where the names of guard.Home are that are wanted. Most names do not exist: wanted is given one listing
+// of a home, and where that is.
+func (in *Input) homePlaces(env []string, wanted func(list []host.Entry, real, pattern string) bool) (
+	places []Referred) {
+	rules := guard.Home()
+	for _, b := range in.homeDirs(env) {
+		list, _ := in.FS.ReadDir(b.dir)
+		real, _, _, err := host.Resolve(in.FS, b.dir)
+		if err != nil && !host.NotExist(err) {
+			continue
+		}
+		for _, r := range rules {
+			if pattern, ok := b.has(r.Pattern); ok && wanted(list, real, pattern) {
+				places = in.place(places, b.dir, pattern, r.Why)
+			}
+		}
+	}
+	return places
+}
+
+// Acts returns what says why a place decides what runs outside of the sandbox ("a shell runs it"), and "" of any other:
+// in a home, and by the names that are guarded anywhere. Env is the environment of programs outside. Files are looked at when it is first asked, and then no more.
+func (in *Input) Acts(env []string) func(p string) string {
+	places := sync.OnceValue(func() []Referred {
+		return in.homePlaces(env, func([]host.Entry, string, string) bool { return true })
+	})
+	return func(p string) string {
+		for _, r := range places() {
+			if _, named := r.in(p); named {
+				return r.Why
+			}
+		}
+		if v := guard.Look(strings.TrimPrefix(p, "/")); v.Action == guard.Guard || v.Action == guard.Check {
+			return v.Why
+		}
+		return ""
 	}
 }
 

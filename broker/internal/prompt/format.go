@@ -53,6 +53,9 @@ func (s Style) sentence(q *Question, room int, names bool) string {
 	}
 	head, seen := s.labelled(q, max(leastName, room/4))
 	tail += seen
+	if q.Acts != "" {
+		tail += " (acts outside: " + q.Acts + ")"
+	}
 	who := Shorten(s.name(program.Name(q.Exe)), max(leastName, room/4))
 	switch {
 	case q.Exe == "" && q.PID == 0:

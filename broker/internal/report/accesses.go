@@ -131,6 +131,8 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 		return "", v.Reason + "; " + AllowNetwork
 	case v.Reason == ErrKept.Error():
 		return "", v.Reason + ": sbx why " + quoting.Shell(x.Path)
+	case v.Acts != "":
+		return "", "it acts outside of the sandbox: " + v.Acts + ": sbx why --access write " + quoting.Shell(what)
 	case v.Outside != "":
 		return "", OutsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
