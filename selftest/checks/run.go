@@ -113,9 +113,13 @@ func (x *run) lacking(needs []string) string {
 
 // absent says why a fact is not there, where that is not the name itself.
 func absent(fact string) string {
-	if fact == "guard" {
-		return "without /dev/fuse and user namespaces a project's own names are covered where they exist, and others " +
+	switch fact {
+	case "guard":
+		return "before Linux 5.19 and without /dev/fuse a project's own names are covered where they exist, and others " +
 			"cannot be kept out"
+	case "server":
+		return "without /dev/fuse and user namespaces a hidden name is covered, and seen for a moment when the host " +
+			"replaces it"
 	}
 	return "this host does not offer it"
 }

@@ -32,7 +32,7 @@ type covers struct {
 
 // standing begins to watch the judged trees, when the sandbox stands.
 func (md *mediator) standing(c *child.Child, warn func(string)) {
-	if !md.any() || md.plan.InPlace != nil { // there nothing is covered later, which is a loss
+	if !md.any() || !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
 		return
 	}
 	md.covers.dir = md.in.SessionDir + "/overlay/covers"

@@ -135,9 +135,6 @@ func (v *view) settle(p *plan.Plan) {
 	for _, m := range p.Mounts {
 		switch {
 		case m.Kind == plan.Judged, m.Kind == plan.Bind && m.Source == m.Target && !m.Device:
-			if i := slices.IndexFunc(kept, func(k plan.Mount) bool { return k.Target == m.Target }); i >= 0 {
-				m.Dev, m.Ino = kept[i].Dev, kept[i].Ino // the broker writes in what was planned
-			}
 			kept = append(kept, m)
 		case m.Kind == plan.Bind && m.Device:
 			g.add(m.Target, llReadFile|llWriteFile|llTruncate|llIoctlDev)
