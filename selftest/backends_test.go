@@ -60,6 +60,8 @@ func holdings() []holding {
 			try: "! head -c 1 /proc/$HOST/environ && ! ls /proc/$HOST/root/ && ! sh -c ': </proc/'$HOST'/mem'"},
 		{what: "processes outside: that they are there, their command lines", loss: "processes",
 			try: "! [ -d /proc/$HOST ]"},
+		{what: "what `/proc` says of the host: connections, queues, mounts, names of keys", loss: "processes",
+			try: "! grep -q granted/s /proc/net/unix && ! grep -qw $KEY /proc/sysvipc/shm"},
 		{what: "signals to processes outside", loss: "signals", try: "! kill -0 $HOST"},
 		{what: "nothing outlives the session", try: "setsid sleep 94.$HOST >/dev/null 2>&1 & true"},
 		{what: "no network", try: "! " + python(`import socket; socket.create_connection(("127.0.0.1", `+"'$PORT'"+`))`)},

@@ -21,12 +21,13 @@ import (
 
 // Runner says which binaries are tested and what is known about the host.
 type Runner struct {
-	Sbx   string
-	Probe string
-	Lab   string   // directory for the lab; empty means a new one below /var/tmp
-	Base  []string // options of every sandbox; nil means static, moderate, prompts denied
-	Facts []string // what the host offers beyond what the probe finds out itself: cgroup, containers, landlock:N
-	Hooks bool     // sbx was built with sbx_testhooks and knows --test-off
+	Sbx     string
+	Probe   string
+	Lab     string   // directory for the lab; empty means a new one below /var/tmp
+	Base    []string // options of every sandbox; nil means static, moderate, prompts denied
+	Backend string   // of every sandbox; empty: the one that sbx takes by itself
+	Facts   []string // what the host offers beyond what the probe finds out itself: cgroup, containers, landlock:N
+	Hooks   bool     // sbx was built with sbx_testhooks and knows --test-off
 }
 
 // runTime is for one sandbox with all its checks. It is long, as an emulated machine is slow.
@@ -131,6 +132,9 @@ func (x *run) options(extra []string) []string {
 		base = []string{"--static", "--profile", "moderate", "--prompt", "deny"}
 	}
 	all := append([]string{"run", "-q"}, base...)
+	if x.Backend != "" {
+		all = append(all, "--backend", x.Backend)
+	}
 	all = append(all, "--ro", filepath.Dir(x.lab.probe), "--ro", x.lab.path("{RODIR}"))
 	return append(all, x.lab.paths(extra)...)
 }
