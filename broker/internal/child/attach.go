@@ -88,7 +88,8 @@ func (c *Child) nameSteps(std stage.Stdio) error {
 	return err
 }
 
-var errBeforeReady = errors.New("what builds the sandbox ended before it stood")
+// ErrBeforeReady: what builds the sandbox has ended, and may have said why itself.
+var ErrBeforeReady = errors.New("what builds the sandbox ended before it stood")
 
 // report takes in what only a sandbox of the helper's says before it is ready.
 func (c *Child) report(m stage.Message, fds []int, hooks Hooks) error {
