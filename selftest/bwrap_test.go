@@ -26,8 +26,9 @@ const bwrapMode = "4755+bwrap-alone"
 
 // sameInBwrap are scripts that must pass as they are where bubblewrap builds the sandboxes.
 var sameInBwrap = [...]string{
-	"bad_paths", "bad_places", "descriptors", "environment", "approve_modes", "approve_socket", "leaves_nothing",
-	"network", "privileges", "profile_moderate", "profile_permissive", "profile_strict", "secrets_alias", "ssh_files",
+	"bad_paths", "bad_places", "descriptors", "environment", "approve_modes", "approve_socket", "git_work",
+	"guarded_depth", "judged", "leaves_nothing", "network", "privileges", "profile_moderate", "profile_permissive",
+	"profile_strict", "secrets_alias", "ssh_files",
 	"signals", "sockets", "terminal_hostile", "terminal_shell", "work_rebuild", "writes_outside",
 }
 
@@ -90,6 +91,7 @@ func TestSelftestThroughBwrap(t *testing.T) {
 		fact, known := notInHelper[r.ID]
 		lost := lostInBwrap[r.ID] != "" || r.Group == checks.Only
 		switch {
+		case lost && strings.HasPrefix(r.Missing, "time: "): // 200,000 files, which the broker hears of
 		case lost != (r.Status == checks.Fail || r.Status == checks.Broken):
 			t.Errorf("%s %s: what holds now belongs off the list of what is lost (%s)", r.Status, r.ID, r.Got)
 		case r.Status == checks.Pass || lost:

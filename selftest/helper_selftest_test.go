@@ -16,8 +16,7 @@ import (
 
 // notInHelper are the only checks that may be left out where sandboxes are built by sbx-helper, with the
 // fact that they name. What a whole host lacks besides (a control group, nested containers) is not counted.
-var notInHelper = map[string]string{"FR-27": "guard: ", "FW-10": "guard: ", "FW-13": "guard: ", "FW-13-git": "guard: ",
-	"NT-23": "guard: "}
+var notInHelper = map[string]string{"FR-27": "server: "}
 
 // TestSelftestThroughHelper runs the acceptance checks where there are no user namespaces: every group passes.
 func TestSelftestThroughHelper(t *testing.T) {

@@ -18,9 +18,7 @@ var differs = [...]struct{ script, why string }{
 	{"ephemeral", "there are no writable layers"},
 	{"time_offset", "setting a clock's offset takes CAP_SYS_TIME, which the helper gives up"},
 	{"no_fuse", "it makes a user namespace of its own; what holds without FUSE is in helper/differs"},
-	{"guarded_names", "there is no guarded file system: names are covered where they exist (helper/differs)"},
-	{"git_work", "the same: .git/config is covered, and cannot be replaced"},
-	{"worktree", "the same"},
+	{"guarded_names", "there is no guarded file system: a hidden name is covered, not absent (helper/differs)"},
 	{"approve_native", "there is no user namespace to put the agent in, so nothing is mounted by answer: reading only " +
 		"(approve_modes)"},
 	{"gate_files", "there is no file server, so questions come by notification only (approve_modes)"},
@@ -41,11 +39,11 @@ var differs = [...]struct{ script, why string }{
 // same lists the scripts that must pass as they are. One that is in neither list is named in the log.
 var same = [...]string{
 	"bad_limits", "bad_paths", "bad_places", "debug_inside", "debug_outside", "descriptors", "only", "environment",
-	"approve_modes", "approve_socket",
+	"approve_modes", "approve_socket", "git_work", "guarded_depth", "guarded_trees", "judged", "made_repositories",
 	"leaves_nothing", "network", "path_options", "privileges", "profile_moderate", "profile_permissive", "profile_strict",
 	"secrets_alias", "ssh_files",
 	"session", "signals", "sockets", "terminal_hostile", "terminal_shell", "work_packages", "work_rebuild", "work_tools",
-	"writes_outside",
+	"worktree", "writes_outside",
 }
 
 // lacksInHelper are the conditions that do not hold where there are no user namespaces, with the reason.

@@ -69,8 +69,24 @@ func (p *Plan) Validate() error {
 
 // Setup is the part of p that takes privileges.
 func (p *Plan) Setup() *Setup {
-	return &Setup{Namespaces: p.Namespaces, Hostname: string(p.Hostname), Loopback: p.Loopback, Mounts: p.Mounts,
+	s := &Setup{Namespaces: p.Namespaces, Hostname: string(p.Hostname), Loopback: p.Loopback, Mounts: p.Mounts,
 		Stdio: p.Stdio}
+	if p.TakesTrees() {
+		s.Mounts = slices.Clone(p.Mounts)
+		for i := range s.Mounts {
+			if m := &s.Mounts[i]; m.Kind == Judged {
+				*m = Mount{Kind: Protect, Target: m.Target, Access: m.Access, Why: m.Why}
+			}
+		}
+	}
+	return s
+}
+
+// TakesTrees says whether the broker takes the trees that it alone writes from the host, because what builds the
+// sandbox hands nothing over: sbx-helper or bubblewrap.
+func (p *Plan) TakesTrees() bool {
+	return !p.Namespaces.User && p.InPlace == nil && p.Bubblewrap == nil &&
+		slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Kind == Judged })
 }
 
 const maxInsns = 4096 // BPF_MAXINSNS

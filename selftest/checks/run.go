@@ -21,12 +21,13 @@ import (
 
 // Runner says which binaries are tested and what is known about the host.
 type Runner struct {
-	Sbx   string
-	Probe string
-	Lab   string   // directory for the lab; empty means a new one below /var/tmp
-	Base  []string // options of every sandbox; nil means static, moderate, prompts denied
-	Facts []string // what the host offers beyond what the probe finds out itself: cgroup, containers, landlock:N
-	Hooks bool     // sbx was built with sbx_testhooks and knows --test-off
+	Sbx     string
+	Probe   string
+	Lab     string   // directory for the lab; empty means a new one below /var/tmp
+	Base    []string // options of every sandbox; nil means static, moderate, prompts denied
+	Backend string   // of every sandbox; empty: the one that sbx takes by itself
+	Facts   []string // what the host offers beyond what the probe finds out itself: cgroup, containers, landlock:N
+	Hooks   bool     // sbx was built with sbx_testhooks and knows --test-off
 }
 
 // runTime is for one sandbox with all its checks. It is long, as an emulated machine is slow.
@@ -113,9 +114,13 @@ func (x *run) lacking(needs []string) string {
 
 // absent says why a fact is not there, where that is not the name itself.
 func absent(fact string) string {
-	if fact == "guard" {
-		return "without /dev/fuse and user namespaces a project's own names are covered where they exist, and others " +
+	switch fact {
+	case "guard":
+		return "before Linux 5.19 and without /dev/fuse a project's own names are covered where they exist, and others " +
 			"cannot be kept out"
+	case "server":
+		return "without /dev/fuse and user namespaces a hidden name is covered, and seen for a moment when the host " +
+			"replaces it"
 	}
 	return "this host does not offer it"
 }
@@ -127,6 +132,9 @@ func (x *run) options(extra []string) []string {
 		base = []string{"--static", "--profile", "moderate", "--prompt", "deny"}
 	}
 	all := append([]string{"run", "-q"}, base...)
+	if x.Backend != "" {
+		all = append(all, "--backend", x.Backend)
+	}
 	all = append(all, "--ro", filepath.Dir(x.lab.probe), "--ro", x.lab.path("{RODIR}"))
 	return append(all, x.lab.paths(extra)...)
 }

@@ -12,8 +12,11 @@ func All() []Check {
 	return all
 }
 
-// guard is the fact behind a file system of sbx's own over the project.
+// guard is the fact behind names of the project that cannot be made: the broker hears of the calls.
 func guard() []string { return []string{"guard"} }
+
+// server is the fact behind a file system of sbx's own, where a name does not exist whatever the host does to it.
+func server() []string { return []string{"server"} }
 
 func hidden() []string { return []string{"ENOENT", "EACCES", "EPERM"} }
 func filter() []string { return []string{"ENOSYS", "EPERM"} }

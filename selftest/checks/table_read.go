@@ -116,7 +116,7 @@ func looking() []Check {
 			Tries: "host renames a new .env over the old one; read it", Must: "stays hidden",
 			Layer: "mount view", Act: "waitread", Args: []string{"{READY}", "{PROJ}/.env"}, Setup: []Setup{{Kind: "file",
 				Path: "{PROJ}/.env", Text: "ENV-CANARY\n"}, {Kind: "file", Path: "{LAB}/env.new", Text: "CANARY-NEW\n"}},
-			During: []Step{{Kind: "rename", From: "{LAB}/env.new", To: "{PROJ}/.env"}}, Needs: guard(), Want: plus(hidden(),
+			During: []Step{{Kind: "rename", From: "{LAB}/env.new", To: "{PROJ}/.env"}}, Needs: server(), Want: plus(hidden(),
 				"HARMLESS", "NONE"), Control: onHost()},
 		{ID: "FR-28", Group: Secrets, Title: "case and spelling of a denied name", Tries: "seven spellings",
 			Must: "the answer of the plain name", Layer: "mount view", Act: "read",

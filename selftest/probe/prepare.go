@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -72,7 +73,8 @@ func facts() []string {
 		}
 	}
 	add("userns", runItem(item{Act: "status", NS: "user"}).Skip == "")
-	add("guard", slices.Contains(has, "userns") && unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil)
+	add("server", slices.Contains(has, "userns") && unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) == nil)
+	add("guard", slices.Contains(has, "server") || reports())
 	add("clone3", reached(raw(unix.SYS_CLONE3, make([]byte, 64), 1)))
 	add("root", unix.Geteuid() == 0)
 	add("containers", unix.Geteuid() != 0 && anyOpens([]string{"/dev/fuse"}) &&
@@ -91,6 +93,18 @@ func facts() []string {
 	add("kvm", unix.Access("/dev/kvm", unix.R_OK|unix.W_OK) == nil)
 	add("device", anyOpens([]string{"/dev/fuse", "/dev/kvm", "/dev/net/tun", "/dev/vsock", "/dev/kmsg"}))
 	return has
+}
+
+// reports says whether a filter of system calls hands them over as the broker needs it: Linux 5.19
+// (WAIT_KILLABLE_RECV).
+func reports() bool {
+	var u unix.Utsname
+	var major, minor int
+	if err := unix.Uname(&u); err != nil {
+		return false
+	}
+	_, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor)
+	return err == nil && (major > 5 || major == 5 && minor >= 19)
 }
 
 func reached(_ uintptr, err error) bool {

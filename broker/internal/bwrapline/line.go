@@ -98,7 +98,7 @@ func (w *writer) mount(i int) error {
 		w.add("--proc", m.Target)
 	case plan.Mqueue:
 		w.add("--mqueue", m.Target)
-	case plan.Protect:
+	case plan.Protect, plan.Judged:
 		return w.protect(i)
 	case plan.Mask: // a device: on a mount with nodev it could not even be opened
 		if !m.Optional || w.host.Exists(m.Target) {
@@ -211,7 +211,7 @@ func (w *writer) above(i int) *plan.Mount {
 	for j := range w.mounts[:i] {
 		m := &w.mounts[j]
 		switch m.Kind {
-		case plan.Dir, plan.File, plan.Symlink, plan.Protect, plan.Remount:
+		case plan.Dir, plan.File, plan.Symlink, plan.Protect, plan.Judged, plan.Remount:
 			continue
 		}
 		within := m.Target == target || m.Target == "/" || strings.HasPrefix(target, m.Target+"/")

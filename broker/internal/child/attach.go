@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/broker/internal/helperclient"
 	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/plan"
@@ -25,7 +27,10 @@ func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(),
 		early: NoEarly{}, control: &tail.block.control, outer: hooks.Outer}
 	c.rest, c.start = tail.rest, tail.start
 	c.afterStart(hooks.AfterStart)
-	err := c.nameSteps(std)
+	err := takeTrees(p, hooks)
+	if err == nil {
+		err = c.nameSteps(std)
+	}
 	if err == nil {
 		err = c.awaitReady(p, hooks)
 	}
@@ -36,6 +41,33 @@ func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(),
 		return nil, err
 	}
 	return c, nil
+}
+
+// takeTrees takes the roots of the trees that the broker alone writes. Inside they are read-only, and what is written
+// is the host's own mount: nothing builds a writable one that could be handed over.
+func takeTrees(p *plan.Plan, hooks Hooks) error {
+	if !p.TakesTrees() {
+		return nil
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: stage.Resolve}
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		if m.Kind != plan.Judged {
+			continue
+		}
+		fd, err := unix.Openat2(unix.AT_FDCWD, m.Target, &how)
+		if err != nil {
+			return fmt.Errorf("opening %s, which is to be written: %w", plan.Quote(m.Target), err)
+		}
+		tree := os.NewFile(uintptr(fd), m.Target)
+		var st unix.Stat_t
+		if err = unix.Fstat(fd, &st); err != nil || st.Dev != m.Dev || st.Ino != m.Ino || hooks.Tree == nil {
+			tree.Close()
+			return fmt.Errorf("%s is not what it was when this run was planned: start it again", plan.Quote(m.Target))
+		}
+		hooks.Tree(m, tree)
+	}
+	return nil
 }
 
 // nameSteps makes the helper's tape, for the names of its steps.
@@ -56,7 +88,8 @@ func (c *Child) nameSteps(std stage.Stdio) error {
 	return err
 }
 
-var errBeforeReady = errors.New("what builds the sandbox ended before it stood")
+// ErrBeforeReady: what builds the sandbox has ended, and may have said why itself.
+var ErrBeforeReady = errors.New("what builds the sandbox ended before it stood")
 
 // report takes in what only a sandbox of the helper's says before it is ready.
 func (c *Child) report(m stage.Message, fds []int, hooks Hooks) error {

@@ -344,7 +344,7 @@ func (c *Child) explain(err error) error {
 		return steps.FaultAt(c.setup, "setup", f)
 	}
 	if c.parent != nil && errors.Is(err, errGone) {
-		return errBeforeReady
+		return ErrBeforeReady
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func (c *builder) lookAtMount(m *plan.Mount, null *unix.Stat_t) {
 	readOnly := m.Access == plan.ReadOnly
 	dev, ino := uint64(0), uint64(0) // of what must be there
 	switch {
-	case m.Kind == plan.Bind && !m.Device:
+	case m.Kind == plan.Bind && !m.Device, m.Kind == plan.Judged:
 		dev, ino = m.Dev, m.Ino
 	case m.Kind == plan.Mask:
 		dev, ino = null.Dev, null.Ino

@@ -16,9 +16,8 @@ import (
 )
 
 // lacks is what a sandbox of the helper's does not have.
-const lacks = "without user namespaces: no guarded file system (a secret in a writable project is covered, not " +
-	"absent), questions by the notification engine only, " +
-	"no limit on processes but a control group's, no --as-pid-1, --time-offset or uid 0 inside"
+const lacks = "without user namespaces: a secret in a writable project is covered, not absent, questions by the " +
+	"notification engine only, no limit on processes but a control group's, no --as-pid-1, --time-offset or uid 0 inside"
 
 // waysOut is what to do where no sandbox can be built otherwise.
 const waysOut = "see the three ways out that sbx run --backend native prints"

@@ -21,15 +21,16 @@ import (
 
 // selftestRequest is what `sbx selftest` was asked.
 type selftestRequest struct {
-	only []string
-	json bool
+	only    []string
+	backend string
+	json    bool
 }
 
 // Selftest is sbx selftest: it runs the acceptance checks with the installed binaries.
 func (t *Term) Selftest(programs func(host.Facts) program.Source) Row {
 	return Row{
-		Command: option.Command{Name: "selftest", Args: "[--only GROUP] [--json]",
-			Full: "[--only GROUP|ID|PREFIX[,...]] [--json]", Help: "check on this host that the sandbox holds",
+		Command: option.Command{Name: "selftest", Args: "[--only GROUP] [--backend NAME] [--json]",
+			Full: "[--only GROUP|ID|PREFIX[,...]] [--backend NAME] [--json]", Help: "check on this host that the sandbox holds",
 			Text: "Runs the acceptance checks on this host. Every check has a control: the same act with the layer\nthat " +
 				"should stop it " +
 				"switched off must succeed, else the check is broken, not passed.\n\ngroups: " + strings.Join(checks.Groups(),
@@ -42,6 +43,8 @@ func (t *Term) Selftest(programs func(host.Facts) program.Source) Row {
 						q.only = append(q.only, strings.Split(v, ",")...)
 						return nil
 					}).Suggest(checks.Groups()...)},
+				{Name: "backend", Arg: "NAME", Help: "with this backend; what that cannot hold fails (docs/backends.md)",
+					Value: option.Choice(&q.backend, "native", "helper", "bwrap", "landlock", "vm")},
 				JSON(&q.json),
 			}, func(words []string) int { return t.selftest(programs, q, words) }
 		},
@@ -71,7 +74,7 @@ func (t *Term) selftest(programs func(host.Facts) program.Source, q selftestRequ
 	}
 	done := t.Busy("checking what the sandbox holds")
 	results, err := checks.Run(context.Background(), checks.Runner{Sbx: exe, Probe: probe.File(),
-		Hooks: request.TestHooks, Facts: offers()}, func(c checks.Check) bool {
+		Hooks: request.TestHooks, Facts: offers(), Backend: q.backend}, func(c checks.Check) bool {
 		return len(q.only) == 0 || slices.ContainsFunc(q.only, func(o string) bool { return names(o, c) })
 	})
 	done()

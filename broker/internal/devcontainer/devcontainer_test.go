@@ -114,6 +114,31 @@ func TestScript(t *testing.T) {
 	}
 }
 
+// TestImageGivesNoOptions: what the project's image says of its user are numbers, or nothing is run.
+func TestImageGivesNoOptions(t *testing.T) {
+	f, _, err := Read([]byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, runs := range map[string]bool{"1000": true, "1000 --privileged": false, "--privileged": false, "": false,
+		"1:2": false, "1\n--privileged": false, "*": false} {
+		dir := t.TempDir()
+		engine := "#!/bin/sh\ncase \"$*\" in *' id '*) printf '" + says + "\\n'; exit;; esac\n" +
+			"for a; do printf '[%s] ' \"$a\"; done >>" + dir + "/log\ncase $1 in create | image) echo x;; esac\n"
+		if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(engine), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sh", "-c", f.Script(place("/p/devcontainer.json")), "sh", "true")
+		cmd.Env, cmd.Dir = []string{"PATH=" + dir + ":/usr/bin:/bin"}, dir
+		out, err := cmd.CombinedOutput()
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		if runs != (err == nil) || strings.Contains(string(log), "[--privileged]") ||
+			runs != strings.Contains(string(log), "[run] [--rm]") {
+			t.Errorf("%q: %v\n%s\n%s", says, err, out, log)
+		}
+	}
+}
+
 // Whatever a project writes, no word of it leaves its place: the engine is started with options of sbx's alone.
 func FuzzScript(f *testing.F) {
 	f.Add(full)

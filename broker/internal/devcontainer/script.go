@@ -102,6 +102,9 @@ func (f *File) user(line func(...string)) {
 		return `$(podman run --rm --entrypoint id "$image" ` + of + " " + word(name) + ")"
 	}
 	line("users=" + id("-u") + ":" + id("-g"))
+	// The image says what it likes, and more words would be options of the engine's.
+	line(`case $users in :* | *: | *:*:* | *[!0-9:]*) echo "sbx: the image does not say who" ` + word(name) +
+		` is >&2; exit 125;; esac`)
 	line(`users="--userns=keep-id:uid=${users%:*},gid=${users#*:} --user $users"`)
 }
 

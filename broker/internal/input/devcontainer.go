@@ -68,6 +68,10 @@ func (r *Run) devContainer(s request.Settings, in *planner.Input) error {
 	if host.Within(in.Facts.Cwd, in.Project) {
 		at.Dir = in.Facts.Cwd
 	}
+	if dirs := at.Project + f.Folder(at); strings.Contains(dirs, ":") {
+		return &planner.Refusal{What: quoting.Quote(file) + " is not carried out: the project or its workspaceFolder has " +
+			"a colon in its name", Hint: Engine + " takes what follows for options of a mount"}
+	}
 	in.Argv = append([]string{"/bin/sh", "-c", f.Script(at), "sh"}, in.Argv...)
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/program"
-	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/stage"
 )
@@ -106,7 +105,7 @@ func (h *Helper) startBubblewrap(p *plan.Plan, std stage.Stdio, hooks child.Hook
 	}
 	text, _ := io.ReadAll(io.LimitReader(b.said, 4096)) // nobody is left who could write more
 	b.said.Close()
-	if line := strings.TrimSpace(string(text)); line != "" && !errors.As(err, new(*steps.Fault)) {
+	if line := strings.TrimSpace(string(text)); line != "" && errors.Is(err, child.ErrBeforeReady) {
 		err = fmt.Errorf("%s builds no sandbox: %s", h.Path, plan.Bytes(line).Quote())
 	}
 	return nil, err

@@ -232,6 +232,7 @@ type queue struct {
 	more  *sync.Cond
 	list  [][]byte
 	bytes int
+	ended bool
 }
 
 func newQueue() *queue {
@@ -240,14 +241,19 @@ func newQueue() *queue {
 	return q
 }
 
-// put adds a piece, an empty one at the end, and says how many bytes there are.
-func (q *queue) put(b []byte) int {
+// put adds a piece, an empty one at the end. It says whether that may be: there are never more bytes than window, and
+// nothing comes after the end, so that nobody makes the list grow.
+func (q *queue) put(b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.ended || q.bytes+len(b) > window {
+		return false
+	}
 	q.list = append(q.list, b)
 	q.bytes += len(b)
+	q.ended = len(b) == 0
 	q.more.Signal()
-	return q.bytes
+	return true
 }
 
 // get takes the next piece as soon as there is one.

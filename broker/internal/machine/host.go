@@ -113,7 +113,7 @@ func (h *host) handle(f frame) error {
 	}
 	switch f.kind {
 	case kindData:
-		if r.output[i] == nil || r.output[i].put(rest) > window {
+		if r.output[i] == nil || !r.output[i].put(rest) {
 			return errFrame
 		}
 	case kindTaken:

@@ -33,7 +33,7 @@ type covers struct {
 
 // Watch begins to watch the judged trees, when the sandbox stands.
 func (md *Mediator) Watch(c *child.Child) {
-	if !md.Any() || md.plan.InPlace != nil { // there nothing is covered later, which is a loss
+	if !md.Any() || !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
 		return
 	}
 	md.covers.dir, md.covers.plan = md.in.SessionDir+"/overlay/covers", md.plan

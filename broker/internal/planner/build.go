@@ -111,7 +111,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
 	// For the agents: one covers secrets that appear later, one tells who watches what is served.
-	if in.Gate || in.Agent || !in.InPlace && slices.ContainsFunc(mounts, func(m plan.Mount) bool {
+	if in.Gate || in.Agent || !in.InPlace && !in.Direct && slices.ContainsFunc(mounts, func(m plan.Mount) bool {
 		return m.Kind == plan.Judged ||
 			m.Kind == plan.Fuse
 	}) {

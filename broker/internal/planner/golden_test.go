@@ -110,6 +110,10 @@ func goldenCases() map[string]func() Input {
 			return bwrap(in, false)
 		},
 		"bwrap-setuid": func() Input { return bwrap(moderate(machine()), true) },
+		// Where the filter reports what is written, a tree is shown twice: the second is read-only, and hides the first.
+		"bwrap-judged": func() Input {
+			return bwrap(judging(moderate(machine("/home/u/project/.git/config", "/home/u/project/.env"))), false)
+		},
 		"strict": func() Input {
 			in := request(machine())
 			in.Hides = hiddenPlaces()

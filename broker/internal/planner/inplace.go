@@ -135,9 +135,6 @@ func (v *view) settle(p *plan.Plan) {
 	for _, m := range p.Mounts {
 		switch {
 		case m.Kind == plan.Judged, m.Kind == plan.Bind && m.Source == m.Target && !m.Device:
-			if i := slices.IndexFunc(kept, func(k plan.Mount) bool { return k.Target == m.Target }); i >= 0 {
-				m.Dev, m.Ino = kept[i].Dev, kept[i].Ino // the broker writes in what was planned
-			}
 			kept = append(kept, m)
 		case m.Kind == plan.Bind && m.Device:
 			g.add(m.Target, llReadFile|llWriteFile|llTruncate|llIoctlDev)
@@ -217,6 +214,7 @@ type granter struct {
 	split   []string // directories in a tree that is written of which the entries are granted
 	listed  []string // all such directories
 	cut     []string // of which not all entries are granted
+	noexec  []string // in which nothing is to be run
 }
 
 func (g *granter) add(p string, access uint64) {
@@ -237,6 +235,9 @@ func (g *granter) tree(m *plan.Mount, judged bool) {
 	access := uint64(llReadFile | llReadDir | llExecute)
 	if m.NoExec {
 		access &^= llExecute
+		if m.Why != "" { // else the kernel's own: /sys
+			g.noexec = append(g.noexec, m.Target)
+		}
 	}
 	if m.Access == plan.ReadWrite && !judged {
 		access |= g.l.HandledFS &^ (llExecute | llIoctlDev)
@@ -303,6 +304,10 @@ func (g *granter) losses() (out []Loss) {
 		out = append(out, Loss{What: "names in " + plan.Few(quoted(g.listed), 4, ", "),
 			Why: "where a name is hidden the directory can still be listed, and what it holds later is not shown"})
 	}
+	if len(g.noexec) > 0 {
+		out = append(out, Loss{What: "noexec of " + plan.Few(quoted(g.noexec), 4, ", "),
+			Why: "Landlock refuses to execute what lies there, and not to map it as code"})
+	}
 	if len(g.cut) > 0 {
 		out = append(out, Loss{What: "files in " + plan.Few(quoted(g.cut), 4, ", "),
 			Why: "too many names stand beside a hidden one, so none of them is granted"})
@@ -324,8 +329,9 @@ func (in *Input) inPlaceLosses(p *plan.Plan) []Loss {
 	out := []Loss{
 		{What: "absence", Why: inPlaceWhy + ", so what is not granted is refused (Permission denied) and not out of " +
 			"sight: names, sizes and times can be looked at", Fix: fix},
-		{What: "processes", Why: "the host's are listed in /proc with their command lines; their memory, environment and " +
-			"files are not to be had", Fix: fix},
+		{What: "processes", Why: "the host's are listed in /proc with their command lines, and beside them its mounts, " +
+			"connections, locks, queues and the names of your keys; memory, environment and files of processes are not to be " +
+			"had", Fix: fix},
 		{What: "loopback and sockets", Why: "the network is the host's, so there is none at all: no 127.0.0.1, no unix " +
 			"sockets but pairs, no System V or POSIX queues", Fix: fix},
 		{What: "/tmp, /dev/shm, /dev/pts and the host name", Why: "they are the host's, so the first three are closed: " +

@@ -39,10 +39,15 @@ func (v *view) judged(p string, n *node, g Grant) error {
 	slices.SortFunc(below, func(a, b string) int { return strings.Compare(b, a) })
 	for _, m := range below { // the deepest first: what is covered later is covered with all that lies on it
 		if st, err := v.in.FS.Lstat(m); err == nil && st.Type == host.Dir {
-			v.op(plan.Mount{Kind: plan.Judged, Target: m, Access: plan.ReadOnly, Why: "guarded"})
+			v.judgedAt(m, nil)
 		}
 	}
-	v.op(plan.Mount{Kind: plan.Judged, Target: p, Access: plan.ReadOnly, Hide: n.hiddenNames(""), Why: "guarded"})
+	v.judgedAt(p, n.hiddenNames(""))
+	if v.in.Direct {
+		why, fix := v.notServed()
+		v.losses = append(v.losses, Loss{What: "late secrets in " + plan.Bytes(p).Quote(),
+			Why: why + ", so a secret that the host puts there while the session runs is seen", Fix: fix})
+	}
 	if !served && v.in.InPlace { // see granter
 		v.mask(p, names)
 		return v.below(p, n)
@@ -57,6 +62,16 @@ func (v *view) judged(p string, n *node, g Grant) error {
 	}
 	v.coverSockets(p, holders)
 	return v.below(p, n)
+}
+
+// judgedAt covers one mount of a tree. Where the sandbox does not hand it over, the broker takes it on the host and
+// compares it with what was planned.
+func (v *view) judgedAt(p string, hide []string) {
+	m := plan.Mount{Kind: plan.Judged, Target: p, Access: plan.ReadOnly, Hide: hide, Why: "guarded"}
+	if st, err := v.in.FS.Lstat(p); err == nil && (v.in.Direct || v.in.InPlace) {
+		m.Dev, m.Ino = st.Dev, st.Ino
+	}
+	v.op(m)
 }
 
 // coverSockets covers the host's sockets in a tree: that it is read-only keeps nobody from connecting. Where it is
