@@ -77,8 +77,8 @@ type attempt struct {
 // configure reads what the host offers and what the settings say.
 func (x *attempt) configure(again bool) error {
 	b, r := x.b, x.r
+	b.Env = host.WithState(b.Env)
 	x.facts = host.Read(b.Env)
-	b.recordInside(x.facts)
 	if r.Workdir == "" && (x.facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read",
 			Hint: "cd into a directory, or pass --workdir DIR"}
