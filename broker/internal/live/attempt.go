@@ -138,6 +138,7 @@ func (x *attempt) ask() (err error) {
 	if x.in, r.doors, err = b.inputOf(r).Make(x.cfg, x.facts); err != nil {
 		return err
 	}
+	x.in.SameName = r.sameName
 	r.secrets = secretsShown(x.cfg, x.in)
 	if x.approvals, err = b.newApprovals(r, x.cfg, x.in); err != nil {
 		return err
