@@ -281,6 +281,7 @@ var mayImport = map[string][]string{
 
 	// for programs of others
 	"broker/client": {"broker/internal/files", "broker/internal/handover", "broker/internal/control",
+		"broker/internal/host", // where sessions are found in a container
 		"broker/internal/prompt", "broker/plan"},
 
 	"broker/sandbox": {"broker/client", "broker/internal/live", "broker/internal/request", "broker/internal/option",

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/prompt"
 )
 
@@ -35,7 +36,7 @@ type Sessions struct{ dir string }
 // Here finds the sessions of this process's user by its environment, as sbx does.
 func Here() Sessions {
 	home, _ := os.UserHomeDir()
-	return At(os.Getenv("XDG_RUNTIME_DIR"), os.Getenv("XDG_STATE_HOME"), home)
+	return At(os.Getenv("XDG_RUNTIME_DIR"), host.Lookup(host.WithState(os.Environ()), "XDG_STATE_HOME"), home)
 }
 
 // At is Here with values of these names, of which those may be empty that are not set.

@@ -83,7 +83,8 @@ func (m machine) disk(t *testing.T, scratch string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range append(scripts, "../testdata/cgroup.sh", "../testdata/responsive.py", "../testdata/nix.sh") {
+	for _, f := range append(scripts, "../testdata/cgroup.sh", "../testdata/responsive.py", "../testdata/nix.sh",
+		"../testdata/podman.sh") {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)

@@ -61,6 +61,9 @@ sh /vm/sudo.sh`}},
 		// Containers from Debian packages, with limits of their own; a Nix daemon's builds.
 		{name: "Containers", machine: machine{need: []string{"podman", "crun", "newuidmap", "fuse-overlayfs", "pgrep"},
 			script: "sh /vm/containers.sh"}},
+		// The other way round: sbx in containers that podman starts with its default options.
+		{name: "InPodman", machine: machine{need: []string{"podman", "crun", "newuidmap", "node", "npm", "git"},
+			script: "mkdir -p run in && XDG_RUNTIME_DIR=$HOME/run sh /vm/podman.sh /usr/local/bin/sbx $HOME/in"}},
 		{name: "Groups", machine: machine{need: []string{"crun", "busybox", "python3", "newuidmap"},
 			script: "sh /vm/groups.sh"}},
 		{name: "Nix", machine: machine{need: []string{"nix-daemon", "unshare"},

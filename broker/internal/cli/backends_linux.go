@@ -72,6 +72,9 @@ func (t *term) tryLandlock() error {
 	}
 	defer null.Close()
 	dir, err := os.MkdirTemp("", "sbx-doctor-")
+	if err != nil { // a root file system that is read-only, and nothing on it
+		dir, err = os.MkdirTemp(host.Lookup(t.Env, "XDG_STATE_HOME"), "sbx-doctor-")
+	}
 	if err != nil {
 		return err
 	}

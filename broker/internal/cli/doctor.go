@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
@@ -130,8 +131,11 @@ func (t *term) recordsFinding(facts host.Facts) finding {
 		err = canHold(root)
 	}
 	f := finding{What: "records", OK: err == nil, Loss: err != nil, Says: root}
-	if err != nil {
+	switch {
+	case err != nil:
 		f.Says, f.Fix = err.Error(), "set HOME or XDG_STATE_HOME to a directory of yours"
+	case host.Lookup(t.Env, "XDG_STATE_HOME") != os.Getenv("XDG_STATE_HOME"): // see host.WithState
+		f.Says += ", since no home can be written; XDG_STATE_HOME names a place that stays"
 	}
 	return f
 }

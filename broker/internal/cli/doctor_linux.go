@@ -46,8 +46,12 @@ func (t *term) doctor(words []string, js, fix bool) int {
 func (t *term) examine() []finding {
 	facts := host.Read(t.Env)
 	from := request.ProgramsHere(t.Env, facts)
-	user := t.tryNamespaces()
+	user, sameName := t.tryNamespaces(facts)
 	out := []finding{kernelFinding(facts.Kernel), user, t.examineHelper(!user.OK)}
+	if user.OK && sameName {
+		out = append(out, finding{What: "host name", Loss: true, Says: "none can be set: programs see the container's",
+			Fix: "a seccomp profile that lets sethostname pass, docs/containers.md"})
+	}
 	ll := finding{What: "landlock", OK: facts.Landlock >= 2, Loss: facts.Landlock < 2,
 		Says: fmt.Sprintf("ABI %d: writing is refused a second time below the mounts", facts.Landlock)}
 	if facts.Landlock < 2 {
@@ -61,8 +65,11 @@ func (t *term) examine() []finding {
 	if !facts.Fuse {
 		fuse.Says, fuse.Fix = "/dev/fuse cannot be opened: secrets in a writable project are covered, not absent",
 			"chmod 666 /dev/fuse, as distributions ship it"
+		if option := fuseOption(host.Container(t.Env)); option != "" {
+			fuse.Fix = option
+		}
 	}
-	gate := t.tryGate()
+	gate := t.tryGate(sameName)
 	if !user.OK { // no fix of their own
 		if fuse.Fix = ""; facts.Fuse {
 			fuse.OK, fuse.Loss, fuse.Says = false, true,
@@ -123,25 +130,31 @@ func kernelFinding(release string) finding {
 }
 
 // tryNamespaces runs the smallest sandbox there is.
-func (t *term) tryNamespaces() finding {
-	f := finding{What: "user namespaces", OK: true, Says: "a sandbox can be built without any privilege"}
+func (t *term) tryNamespaces(facts host.Facts) (f finding, sameName bool) {
+	f = finding{What: "user namespaces", OK: true, Says: "a sandbox can be built without any privilege"}
 	null, err := os.OpenFile("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return finding{What: "user namespaces", Loss: true, Says: err.Error()}
+		return finding{What: "user namespaces", Loss: true, Says: err.Error()}, false
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
 	p, err := input.Smallest(quiet.Env, quiet.Std, false, nil)
 	if err == nil {
-		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: quiet.Std})
+		sameName, err = launch.Try(context.Background(), p, launch.Options{Stdio: quiet.Std})
 	}
 	if err != nil {
 		f.OK, f.Loss, f.Says, f.Fix = false, true, err.Error(), hint.Of(err)
-		if _, ok := err.(*steps.Fault); ok && f.Fix == "" {
+		fault := new(steps.Fault)
+		stopped := errors.As(err, &fault)
+		switch engine := host.Container(t.Env); {
+		case engine != "" && errors.Is(launch.Unavailable(err), launch.ErrUnavailable):
+			covered := facts.ProcCovered()
+			f.Fix = engineOptions(engine, covered, !covered || !stopped || fault.Step == "cloning", facts.Fuse)
+		case stopped && f.Fix == "":
 			f.Fix = host.UserNamespaceHint()
 		}
 	}
-	return f
+	return f, sameName
 }
 
 var errNoBus = errors.New("no systemd of the user's")

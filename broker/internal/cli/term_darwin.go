@@ -4,9 +4,12 @@ import (
 	"os"
 
 	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // term is one call of sbx: where its words go.
 type term struct{ command.Term }
 
-func newTerm(env []string, std [3]*os.File) *term { return &term{command.Term{Env: env, Std: std}} }
+func newTerm(env []string, std [3]*os.File) *term {
+	return &term{command.Term{Env: host.WithState(env), Std: std}}
+}

@@ -5,6 +5,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
 )
 
@@ -19,7 +20,7 @@ type term struct {
 }
 
 func newTerm(env []string, std [3]*os.File) *term {
-	return &term{Term: command.Term{Env: env, Std: std}, early: child.NoEarly{}}
+	return &term{Term: command.Term{Env: host.WithState(env), Std: std}, early: child.NoEarly{}}
 }
 
 // wrong is a mistake on the command line, and what to do instead.

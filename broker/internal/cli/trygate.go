@@ -22,10 +22,10 @@ import (
 
 // tryGate runs the smallest sandbox whose root the broker serves, and has the agent mount in it: whether FUSE works in
 // a user namespace is known only by doing it.
-func (t *term) tryGate() finding {
+func (t *term) tryGate(sameName bool) finding {
 	f := finding{What: "gate", OK: true,
 		Says: "gatefs: what is not granted waits in a root that sbx serves; what is granted costs nothing"}
-	if err := t.smallestGate(); err != nil {
+	if err := t.smallestGate(sameName); err != nil {
 		f.OK, f.Loss = false, true
 		f.Says = "notify: every call that names a path is looked at in dynamic sessions, since a root cannot be served (" +
 			err.Error() + ")"
@@ -35,7 +35,7 @@ func (t *term) tryGate() finding {
 	return f
 }
 
-func (t *term) smallestGate() error {
+func (t *term) smallestGate(sameName bool) error {
 	null, err := os.OpenFile("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -45,6 +45,9 @@ func (t *term) smallestGate() error {
 	p, err := input.Smallest(quiet.Env, quiet.Std, true, nil)
 	if err != nil {
 		return err
+	}
+	if sameName { // see launch.Try
+		p.Hostname = ""
 	}
 	var server *gatefs.Server
 	b := &builder{}

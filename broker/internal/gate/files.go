@@ -153,6 +153,9 @@ func TreeOf(g *plan.Gate) served.Tree {
 				c.Kind, c.Target = served.Symlink, string(n.Target)
 			case plan.File:
 				c.Kind, c.Mode = served.Bound, modeOf(n.Access)
+				if !host.Exists(path.Join(out.Path, c.Name)) { // as a container without a network has no resolv.conf
+					c.Kind = served.Covered
+				}
 			default:
 				c.Kind = served.Hidden
 			}

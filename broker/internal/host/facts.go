@@ -139,5 +139,6 @@ func UserNamespaceHint() string {
 		return "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); install the sbx " +
 			"package's AppArmor profile"
 	}
-	return "this kernel or container refuses a new user namespace"
+	return "this kernel or container gives no user namespace in which a sandbox can be built; sbx doctor says which " +
+		"options of a container's engine change that"
 }

@@ -55,6 +55,17 @@ func (Native) Execute(ctx context.Context, j Job) (Result, error) {
 	return res, Unavailable(err)
 }
 
+// Try runs the smallest sandbox p natively, once more if no host name can be set here; sameName says so.
+func Try(ctx context.Context, p *plan.Plan, o Options) (sameName bool, err error) {
+	_, err = Run(ctx, p, o)
+	if f := new(steps.Fault); errors.As(err, &f) && f.IsHostName() {
+		p.Hostname = ""
+		_, err = Run(ctx, p, o)
+		return true, err
+	}
+	return false, err
+}
+
 // Unavailable adds to err what it means if it is a fault that no sandbox of this host's escapes.
 func Unavailable(err error) error {
 	var f *steps.Fault
@@ -72,7 +83,7 @@ func givesNone(f *steps.Fault) bool {
 	switch {
 	case f.IsExec():
 		return false
-	case f.Step == "cloning", f.Step == "making mounts private", f.Step == "setting host name",
+	case f.Step == "cloning", f.Step == "making mounts private", f.IsHostName(),
 		f.Step == "mounting "+string(plan.Proc), strings.HasPrefix(f.Object, "/proc/self/"):
 	default:
 		return false

@@ -79,8 +79,8 @@ type attempt struct {
 // configure reads what the host offers and what the settings say.
 func (x *attempt) configure(again bool) error {
 	b, r := x.b, x.r
+	b.Env = host.WithState(b.Env)
 	x.facts = host.Read(b.Env)
-	b.recordInside(x.facts)
 	if r.Workdir == "" && (x.facts.Cwd == "" || unix.Access(".", unix.R_OK|unix.X_OK) != nil) {
 		return &planner.Refusal{What: "the working directory does not exist any more or cannot be read",
 			Hint: "cd into a directory, or pass --workdir DIR"}
@@ -140,6 +140,7 @@ func (x *attempt) ask() (err error) {
 	if x.in, r.doors, err = b.inputOf(r).Make(x.cfg, x.facts); err != nil {
 		return err
 	}
+	x.in.SameName = r.sameName
 	r.secrets = secretsShown(x.cfg, x.in)
 	if x.approvals, err = b.newApprovals(r, x.cfg, x.in); err != nil {
 		return err

@@ -20,7 +20,13 @@ func (v *service) detached(s *session.Session) error {
 		return nil
 	}
 	if v.b.Output != "" {
-		if err := os.Rename(v.b.Output, filepath.Join(s.Dir, "output")); err != nil {
+		// It keeps its first name until the program runs: where this backend fails the next one's session has it.
+		to := filepath.Join(s.Dir, "output")
+		err := os.Link(v.b.Output, to)
+		if err != nil {
+			err = os.Rename(v.b.Output, to) // a file system without second names
+		}
+		if err != nil {
 			return &planner.Refusal{What: "moving the file for the program's output", Err: err, Hint: session.RecordHint}
 		}
 	}
@@ -50,6 +56,9 @@ func (v *service) tellStarter() {
 		return
 	}
 	v.r.starterTold = true
+	if v.b.Output != "" {
+		_ = os.Remove(v.b.Output)
+	}
 	v.b.Stood(v.s.ID)
 }
 

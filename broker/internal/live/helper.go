@@ -80,8 +80,13 @@ func (r *run) dropHelper() {
 // fallback finds the helper if err says that this host gives no sandboxes without one, or else does without namespaces;
 // otherwise it returns err.
 func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
-	if f := new(steps.Fault); errors.As(err, &f) && f.Step == "making fuse" && !r.noFuse {
+	switch f := new(steps.Fault); {
+	case !errors.As(err, &f):
+	case f.Step == "making fuse" && !r.noFuse:
 		r.noFuse = true // the device opens and does not serve: only making the file system tells
+		return nil
+	case f.IsHostName() && !r.sameName && !facts.ProcCovered(): // which would be next
+		r.sameName = true
 		return nil
 	}
 	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil || r.inPlace || r.backend == backendVM ||
@@ -130,7 +135,7 @@ func (b *Broker) tryNative() error {
 	std := [3]*os.File{null, null, null}
 	p, err := input.Smallest(b.Env, std, false, nil)
 	if err == nil {
-		_, err = launch.Run(context.Background(), p, launch.Options{Stdio: std})
+		_, err = launch.Try(context.Background(), p, launch.Options{Stdio: std})
 	}
 	return launch.Unavailable(err)
 }

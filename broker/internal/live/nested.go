@@ -8,26 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 )
-
-// recordInside finds a place for the records of a session in a sandbox, whose home cannot be written as a rule: that of
-// the outer session is out of reach. It goes by what the kernel says, not by variables, which anybody sets.
-func (b *Broker) recordInside(facts host.Facts) {
-	if !facts.Reported || facts.Home == "" || host.Lookup(b.Env, "XDG_STATE_HOME") != "" {
-		return
-	}
-	for _, d := range [...]string{facts.Home + "/.local/state/sbx", facts.Home + "/.local/state", facts.Home + "/.local",
-		facts.Home} {
-		if err := unix.Access(d, unix.W_OK); err == nil {
-			return
-		} else if err != unix.ENOENT {
-			break
-		}
-	}
-	b.Env = append(b.Env[:len(b.Env):len(b.Env)], "XDG_STATE_HOME=/tmp/.sbx")
-}
 
 // inSandbox words a failure inside another sandbox for what it is. An inner session could only take more away from what
 // the outer one shows, and the outer filter lets no namespace be made; so there is nothing to build.

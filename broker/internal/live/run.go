@@ -38,6 +38,7 @@ type run struct {
 	timeout        time.Duration
 	engine         string         // of a dynamic session, see there
 	noFuse         bool           // it was tried, and does not work here
+	sameName       bool           // so was setting a host name
 	replans        int            // how often what was planned had gone by the time that it was mounted
 	helper         *launch.Helper // where there are no user namespaces; nil elsewhere
 	backend        string         // of the settings

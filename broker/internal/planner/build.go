@@ -82,7 +82,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	p := &plan.Plan{
 		Version:    plan.Version,
 		Session:    in.Session,
-		Hostname:   plan.Bytes(in.Hostname),
+		Hostname:   in.ownName(),
 		Namespaces: in.namespaces(),
 		Identity: plan.Identity{InsideUID: in.Facts.UID, OutsideUID: in.Facts.UID, InsideGID: in.Facts.GID,
 			OutsideGID: in.Facts.GID},
@@ -122,6 +122,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	}
 	in.identify(p)
 	v.losses = append(append(in.Losses, v.losses...), followNoLinks(p, &in)...)
+	v.losses = append(v.losses, in.sameName()...)
 	if err = v.finish(p); err != nil {
 		return nil, nil, err
 	}
@@ -168,6 +169,23 @@ func OwnNames(hostname string) []plan.Text {
 func Hosts(hostname string) plan.Text {
 	return plan.Text{Name: "hosts", Text: "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" +
 		hostname + "\n"}
+}
+
+// ownName is the host name that is set inside, "" for none.
+func (in *Input) ownName() plan.Bytes {
+	if in.SameName {
+		return ""
+	}
+	return plan.Bytes(in.Hostname)
+}
+
+// sameName says that none can be set. The sandbox has a UTS namespace all the same, so nobody changes that of others.
+func (in *Input) sameName() []Loss {
+	if !in.SameName || in.InPlace {
+		return nil
+	}
+	return []Loss{{What: "host name", Why: "the engine of this container refuses sethostname(2), so programs see the " +
+		"container's", Fix: "a seccomp profile with sethostname, see docs/containers.md"}}
 }
 
 // collect fills the tree from grants and hides.

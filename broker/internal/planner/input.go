@@ -118,6 +118,7 @@ type Input struct {
 	Session    string
 	SessionDir string // host folder whose overlay/ holds the writable layers
 	Hostname   string
+	SameName   bool // the host's own stays: none can be set here
 	Profile    string
 	Argv       []string // Argv[0] is looked up in the PATH of Env
 	Dir        string   // canonical working directory, "" for none

@@ -97,7 +97,9 @@ func (h Host) Find() (Parent, error) {
 	why := "no group above this process's own is writable by it"
 	for p := own; ; p = filepath.Dir(p) {
 		dir := h.path(filepath.Join(mnt, p))
-		if p != own || p == "/" { // a group with processes cannot share out its controllers, but for the root
+		// A group with processes cannot share out its controllers, but for the machine's root, which is no container's: there
+		// pids could be had, and would make all groups below such that take threads alone (cgroups(7), "domain invalid").
+		if p != own || p == "/" && !host.Exists(dir+"/cgroup.type") {
 			c, err := h.usable(dir)
 			if err == nil {
 				how := "delegated"

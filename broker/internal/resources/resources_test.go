@@ -91,6 +91,20 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindInContainer: what a container sees as the root is a group with its processes in it, and shares out nothing.
+// The control is the machine's own root, which alone has no type.
+func TestFindInContainer(t *testing.T) {
+	h := newTree(t, map[string]string{"/proc/self/cgroup": "0::/\n"})
+	h.group("/sys/fs/cgroup", "cpu memory pids", "")
+	if p, err := h.Find(); err != nil || p.Dir != filepath.Join(h.Root, "/sys/fs/cgroup") {
+		t.Errorf("the machine's root: %+v, %v", p, err)
+	}
+	h.put("/sys/fs/cgroup/cgroup.type", "domain\n")
+	if p, err := h.Find(); !errors.Is(err, ErrNone) {
+		t.Errorf("a container's root: %+v, %v", p, err)
+	}
+}
+
 func TestFindWhatWasPrepared(t *testing.T) {
 	h := newTree(t, map[string]string{"/proc/self/cgroup": "0::/sbx/1000/own/sbx\n"})
 	h.group("/sys/fs/cgroup", "cpu memory pids", "cpu memory pids")

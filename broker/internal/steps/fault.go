@@ -51,6 +51,11 @@ func stepOf(t *tape.Tape, i int) tape.Step {
 	return s
 }
 
+// IsHostName says whether the fault is that no host name can be set, which the filters of containers' engines refuse.
+func (f *Fault) IsHostName() bool {
+	return f.Step == "setting host name" && (f.Errno == syscall.EPERM || f.Errno == syscall.ENOSYS)
+}
+
 // IsExec says whether the fault is that the program itself could not be executed.
 func (f *Fault) IsExec() bool { return f.Step == ExecStep }
 

@@ -117,6 +117,8 @@ type Carrier struct {
 	texts   []*text
 	at      map[string]place
 	mask    uint32 // of this thread
+	usual   uint32 // the mask of all threads, where this one has none of its own
+	shared  bool   // it has none
 	mem     [2][unix.PathMax]byte
 	text    [unix.PathMax]byte
 	shown   map[string]guard.ID // of InPlace.Granted, by path, when the session began
@@ -170,8 +172,9 @@ func New(o Options) *Carrier {
 // descriptor than the one handed over.
 func (k *Carrier) Begin() error {
 	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return fmt.Errorf("carrying out writes: a mask of its own: %w", err)
+	own := unix.Unshare(unix.CLONE_FS)
+	if own != nil && own != unix.EPERM {
+		return fmt.Errorf("carrying out writes: a mask of its own: %w", own)
 	}
 	if e := layCapabilitiesDown(); e != 0 {
 		return fmt.Errorf("carrying out writes: laying capabilities down: %w", e)
@@ -183,9 +186,23 @@ func (k *Carrier) Begin() error {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
 		return fmt.Errorf("carrying out writes: blocking signals: %w", err)
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.mask = 0o777
-	umask(k.mask)
+	if k.usual = umask(k.mask); own != nil { // the filter of a container's engine refuses all of unshare(2)
+		k.shared = true
+		k.restMask()
+	}
 	return nil
+}
+
+// restMask gives all threads their mask back where this one has none of its own. What another makes while a call of the
+// program's is carried out may get the mask of that program: the broker's own files are private in any case.
+func (k *Carrier) restMask() {
+	if k.shared && k.mask != k.usual {
+		k.mask = k.usual
+		umask(k.mask)
+	}
 }
 
 // End looks a last time at what the session wrote, when it is over.
@@ -218,6 +235,7 @@ func (k *Carrier) Take(c *notify.Call) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	defer k.restMask()
 	j := job{Carrier: k, call: c, d: k.calls[nr]}
 	if j.d.flags >= 0 {
 		j.flags = uint64(uint32(c.Arg(int(j.d.flags))))

@@ -87,7 +87,10 @@ func truncate(path []byte, size int64) syscall.Errno {
 	return e
 }
 
-func umask(mask uint32) { _, _, _ = unix.Syscall(unix.SYS_UMASK, uintptr(mask), 0, 0) }
+func umask(mask uint32) (old uint32) {
+	r, _, _ := unix.Syscall(unix.SYS_UMASK, uintptr(mask), 0, 0)
+	return uint32(r)
+}
 
 // layCapabilitiesDown leaves this thread no right that the sandbox's user has not.
 func layCapabilitiesDown() syscall.Errno {
