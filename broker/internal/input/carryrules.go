@@ -199,16 +199,11 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 			x.loss(r, "it leads through a link that programs in the sandbox can change")
 			continue
 		}
-		if why := unsuitable(canon, x.in.Facts.Home); why != "" && mode == planner.Write {
-			x.loss(r, "it is "+why)
+		if mode == planner.Write && x.unwritable(r, p, canon) {
 			continue
 		}
 		if tree && !x.static && x.s.Agent.IsApart(p) {
 			x.entries(r, canon, mode)
-			continue
-		}
-		if why := x.acts(canon); why != "" && mode == planner.Write && request.Unnamed(r, p) {
-			x.loss(r, quoting.Quote(p)+" stays as it is: "+request.ActsUnlessNamed+why)
 			continue
 		}
 		if x.secret(r, p) || x.secret(r, canon) || x.hiddenNow(p) || x.hiddenNow(canon) {
@@ -231,6 +226,19 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Ruled: true,
 			Why: r.Origin.String()})
 	}
+}
+
+// unwritable says whether a rule does not let a place be written that it is about, and says so.
+func (x *carrier) unwritable(r policy.Rule, p, canon string) bool {
+	if why := unsuitable(canon, x.in.Facts.Home); why != "" {
+		x.loss(r, "it is "+why)
+		return true
+	}
+	if why := x.acts(canon); why != "" && request.Unnamed(r, p) {
+		x.loss(r, quoting.Quote(p)+" stays as it is: "+request.ActsUnlessNamed+why)
+		return true
+	}
+	return false
 }
 
 // unhide takes out what hides a place by settings. What is hidden around it stays so.

@@ -76,9 +76,6 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if in.Agent {
 		mounts = in.landings(mounts)
 	}
-	if len(in.Hostname) > 63 {
-		in.Hostname = in.Hostname[:63]
-	}
 	p := &plan.Plan{
 		Version:    plan.Version,
 		Session:    in.Session,
@@ -171,12 +168,12 @@ func Hosts(hostname string) plan.Text {
 		hostname + "\n"}
 }
 
-// ownName is the host name that is set inside, "" for none.
+// ownName is the host name that is set inside, "" for none. The kernel takes 64 bytes (sethostname(2)).
 func (in *Input) ownName() plan.Bytes {
 	if in.SameName {
 		return ""
 	}
-	return plan.Bytes(in.Hostname)
+	return plan.Bytes(in.Hostname[:min(len(in.Hostname), 63)])
 }
 
 // sameName says that none can be set. The sandbox has a UTS namespace all the same, so nobody changes that of others.

@@ -32,8 +32,8 @@ func (in *Input) atHome(env []string) {
 	}
 }
 
-// homePlaces are where the names of guard.Home are that are wanted. Most names do not exist: wanted is given one listing
-// of a home, and where that is.
+// homePlaces are where the names of guard.Home are that are wanted. Most names do not exist: wanted is given one
+// listing of a home, and where that is.
 func (in *Input) homePlaces(env []string, wanted func(list []host.Entry, real, pattern string) bool) (
 	places []Referred) {
 	rules := guard.Home()
@@ -53,7 +53,8 @@ func (in *Input) homePlaces(env []string, wanted func(list []host.Entry, real, p
 }
 
 // Acts returns what says why a place decides what runs outside of the sandbox ("a shell runs it"), and "" of any other:
-// in a home, and by the names that are guarded anywhere. Env is the environment of programs outside. Files are looked at when it is first asked, and then no more.
+// in a home, and by the names that are guarded anywhere. Env is the environment of programs outside. Files are looked
+// at when it is first asked, and then no more.
 func (in *Input) Acts(env []string) func(p string) string {
 	places := sync.OnceValue(func() []Referred {
 		return in.homePlaces(env, func([]host.Entry, string, string) bool { return true })

@@ -144,13 +144,14 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// TestActsOutsideIsNeverCut: what a question says of a place that acts outside of the sandbox is whole however narrow the
-// terminal is.
+// TestActsOutsideIsNeverCut: what a question says of a place that acts outside of the sandbox is whole however narrow
+// the terminal is.
 func TestActsOutsideIsNeverCut(t *testing.T) {
 	q := Question{Exe: "/usr/bin/sh", Op: "write", Path: "/home/u/" + strings.Repeat("long/", 40) + ".envrc",
 		Acts: "direnv runs it"}
 	for _, width := range []int{20, 40, 130} {
-		if got := (Style{Width: width, Home: "/home/u"}).Wants(q); !strings.HasSuffix(got, " (acts outside: direnv runs it)") {
+		got := (Style{Width: width, Home: "/home/u"}).Wants(q)
+		if !strings.HasSuffix(got, " (acts outside: direnv runs it)") {
 			t.Errorf("%d columns: %s", width, got)
 		}
 	}
