@@ -3,8 +3,6 @@
 package gatefs
 
 import (
-	"strconv"
-
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
@@ -138,38 +136,6 @@ func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g askedDir,
 	}
 	s.tellTree(h, g, name)
 	return fuse.EACCES
-}
-
-// linkAsked gives a file that an answer has allowed to be made a second name, when that may be made too: so do programs
-// that must not replace what another one has made meanwhile. A second name of anything else would be under other rules
-// than the first.
-func (s *Server) linkAsked(cancel <-chan struct{}, in *fuse.LinkIn, g askedDir, name string,
-	out *fuse.EntryOut) fuse.Status {
-	from := s.nodes.get(in.Oldnodeid)
-	if from == nil || from.base == nil || from.typ != unix.S_IFREG {
-		return s.needsTree(cancel, &in.InHeader, g, name)
-	}
-	fd, foreign, err := s.hold(from)
-	if err != nil {
-		return status(err)
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if foreign != "" || unix.Fstat(fd, &st) != nil || !s.Grants.HasMade(from.path, &st) {
-		return s.needsTree(cancel, &in.InHeader, g, name)
-	}
-	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFREG)
-	if code != fuse.OK {
-		return code
-	}
-	if err := unix.Linkat(s.procfd, strconv.Itoa(fd), g.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
-		return status(err)
-	}
-	if guard.SecretOf(name, false) != nil {
-		s.noteOwn(fd)
-	}
-	s.noteMade(g, c, fd)
-	return s.enterNew(c, fd, st.Mode&0o777, out)
 }
 
 // enterNew gives a new object the mode that was asked for and describes it.

@@ -226,7 +226,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 		return fuse.EXDEV
 	case asked:
 		defer g.done()
-		return s.linkAsked(cancel, in, g, name, out)
+		return s.needsTree(cancel, &in.InHeader, g, name) // a second name would be under other rules than the first
 	case code != fuse.OK:
 		return code
 	}
