@@ -105,8 +105,10 @@ func (g *Grounds) searchGuarded(dir string) *guardedTree {
 // holds one.
 func (g *Grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
 	v := decide.Verdict{Errno: int(unix.EROFS), Reason: ErrGuarded.Error()}
-	if g.guardsWrite(q.Path) {
-		v.Life = decide.Forever
+	if top := g.guardsWrite(q.Path); top != "" {
+		if v.Outside = (&guardedTree{dir: top}).command(); host.Within(g.s.In.Facts.Home, top) {
+			v.Outside, v.Life = "", decide.Forever // nobody is to grant the whole home for it
+		}
 		g.report(func() { g.s.Arbiter.Refused(q, v) })
 		return unix.EROFS
 	}
@@ -125,20 +127,22 @@ func (g *Grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
 // verdictOn is what the rules say of a path, at whatever depth.
 func verdictOn(p string) guard.Action { return guard.Look(strings.TrimPrefix(p, "/")).Action }
 
-// guardsWrite says whether a guarded name would be written because a directory that it lies in may be: nobody has named
-// it.
-func (g *Grounds) guardsWrite(p string) bool {
+// guardsWrite says whether a guarded name would be written because a directory that it lies in may be, which it
+// returns: nobody has named it.
+func (g *Grounds) guardsWrite(p string) (top string) {
 	if g.s.In.NoGuard {
-		return false
+		return ""
 	}
-	top := ""
 	if dir := filepath.Dir(p); g.letsWriteIn(dir) {
 		top = dir
 	}
 	for dir := filepath.Dir(p); dir != "/" && g.letsWrite(dir); dir = filepath.Dir(dir) {
 		top = dir
 	}
-	return top != "" && verdictOn(top) != guard.Guard && (verdictOn(p) != guard.Free || g.guardedBelow(top, p))
+	if top == "" || verdictOn(top) == guard.Guard || verdictOn(p) == guard.Free && !g.guardedBelow(top, p) {
+		return ""
+	}
+	return top
 }
 
 // guardedBelow says whether a name is guarded in a directory for what the host has there: a repository without a work

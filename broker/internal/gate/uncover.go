@@ -44,7 +44,7 @@ func (g *Mounts) Moves(from, to string) bool { return g.moves(from, to) }
 func (g *Grounds) moves(from, to string) bool {
 	for _, p := range [...]string{from, to} {
 		v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p, Flags: []string{"dir"}})
-		if v.Decision != decide.Allow || !v.Whole || !g.s.View.Whole(p) || !g.mayWrite(p, false) || g.guardsWrite(p) {
+		if v.Decision != decide.Allow || !v.Whole || !g.s.View.Whole(p) || !g.mayWrite(p, false) || g.guardsWrite(p) != "" {
 			return false
 		}
 	}
