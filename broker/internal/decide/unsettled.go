@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"cmp"
 	"syscall"
 
 	"sbx.example/sbx/broker/internal/policy"
@@ -15,7 +14,10 @@ func (env Env) unsettled(a Ask, rule policy.Rule, ruled bool) Verdict {
 		v.Reason = reason(rule, "a rule asks")
 	}
 	if env.Acts != nil && a.access() == policy.Write {
-		if v.Acts = cmp.Or(env.Acts(a.Path), env.Acts(a.Target)); v.Acts != "" {
+		if v.Acts = env.Acts(a.Path); v.Acts == "" && a.Target != "" && a.Target != a.Path {
+			v.Acts = env.Acts(a.Target)
+		}
+		if v.Acts != "" {
 			v.Reason += "; it acts outside of the sandbox: " + v.Acts
 		}
 	}

@@ -268,12 +268,14 @@ func (x *Explainer) ruled(p string, a policy.Access, row *Answer) bool {
 	if rule.Decision == policy.Ask && x.Static {
 		row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 	}
-	switch why := x.Env.Acts(p); {
+	switch {
 	case row.Decision != "allow":
 		row.Change = x.overrule(rule, p, a)
-	case a == policy.Write && why != "" && request.Unnamed(rule, p):
-		row.Decision, row.Layer, row.Reason = "deny", "guard", request.ActsUnlessNamed+why
-		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
+	case a == policy.Write && request.Unnamed(rule, p):
+		if why := x.Env.Acts(p); why != "" {
+			row.Decision, row.Layer, row.Reason = "deny", "guard", request.ActsUnlessNamed+why
+			row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
+		}
 	}
 	return true
 }

@@ -9,15 +9,20 @@ import (
 
 // BuiltIn are the rules about what programs outside act upon by themselves, at every depth: git's own files, and what
 // editors, shells, agents and hook managers read when somebody opens or enters a directory.
-func BuiltIn() []Rule { return slices.Clone(builtIn()) }
+func BuiltIn() []Rule { return slices.Clone(builtIn().rules) }
 
-// builtIn is compiled once: a session has several judges, and each waits for it before its program may write.
-var builtIn = sync.OnceValue(func() []Rule {
-	out := builtInNames()
-	for i := range out {
-		out[i].compiled, _ = compile(out[i]) // what is wrong NewJudge says
+// builtIn is compiled once: a session has several judges, and each waits for it before its program may write. Its own
+// judge, Look's, is made when it is first asked.
+var builtIn = sync.OnceValue(func() (b struct {
+	rules []Rule
+	judge func() (*Judge, error)
+}) {
+	b.rules = builtInNames()
+	for i := range b.rules {
+		b.rules[i].compiled, _ = compile(b.rules[i]) // what is wrong NewJudge says
 	}
-	return out
+	b.judge = sync.OnceValues(func() (*Judge, error) { return NewJudge(b.rules) })
+	return b
 })
 
 func builtInNames() []Rule {
@@ -47,7 +52,7 @@ func builtInNames() []Rule {
 
 // Look says what the built-in rules say of the name at rel, relative to a directory that a person works in.
 func Look(rel string) Verdict {
-	j, err := NewJudge(BuiltIn())
+	j, err := builtIn().judge()
 	if err != nil {
 		return Verdict{Action: Guard, Why: err.Error()}
 	}

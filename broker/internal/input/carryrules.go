@@ -234,11 +234,14 @@ func (x *carrier) unwritable(r policy.Rule, p, canon string) bool {
 		x.loss(r, "it is "+why)
 		return true
 	}
-	if why := x.acts(canon); why != "" && request.Unnamed(r, p) {
-		x.loss(r, quoting.Quote(p)+" stays as it is: "+request.ActsUnlessNamed+why)
-		return true
+	if !request.Unnamed(r, p) { // so most starts do not look at the home for it
+		return false
 	}
-	return false
+	why := x.acts(canon)
+	if why != "" {
+		x.loss(r, quoting.Quote(p)+" stays as it is: "+request.ActsUnlessNamed+why)
+	}
+	return why != ""
 }
 
 // unhide takes out what hides a place by settings. What is hidden around it stays so.
