@@ -5,6 +5,7 @@ package command
 import (
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,7 +55,7 @@ func (s *signals) pass(x syscall.Signal) {
 	case <-s.started:
 	case <-time.After(startPatience):
 		if x == syscall.SIGTSTP {
-			_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+			stop()
 			return
 		}
 		endBy(x)
@@ -62,11 +63,19 @@ func (s *signals) pass(x syscall.Signal) {
 	}
 	if x == syscall.SIGTSTP {
 		_ = s.c.Signal(s.pid, "STOP")
-		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+		stop()
 		_ = s.c.Signal(s.pid, "CONT")
 		return
 	}
 	_ = s.c.Signal(s.pid, strings.TrimPrefix(unix.SignalName(x), "SIG"))
+}
+
+// stop stops this process, and returns when it is continued. Sent to the process as a whole the signal may be another
+// thread's to take, and this one would run on for a moment.
+func stop() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
 // endBy has a signal do to this process what it does where nobody hears it.
