@@ -1,6 +1,7 @@
 package devcontainer
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,7 +79,7 @@ func TestScript(t *testing.T) {
 	dir := t.TempDir()
 	// An engine that says what it is told, and has no image yet.
 	engine := "#!/bin/sh\nfor a; do printf '[%s] ' \"$a\"; done >>" + dir + "/log; echo >>" + dir + "/log\n" +
-		"case \"$*\" in *exists*) exit 1;; *'id '*' -u dev') echo 1000;; *'id '*' -g dev') echo 1001;; " +
+		"case \"$*\" in *exists*) exit 1;; cp*) printf 'root:x:0:0:\\ndev:x:1000:1001::/:\\n' >\"$3\";; " +
 		"'image inspect'*) echo abc;; create*) echo made;; esac\n"
 	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(engine), 0o755); err != nil {
 		t.Fatal(err)
@@ -120,10 +121,11 @@ func TestImageGivesNoOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for says, runs := range map[string]bool{"1000": true, "1000 --privileged": false, "--privileged": false, "": false,
-		"1:2": false, "1\n--privileged": false, "*": false} {
+	for says, runs := range map[string]bool{"dev:x:1000:1000:": true, "a:x:0:0:\ndev:x:1000:1000": true,
+		"dev:x:1000 --privileged:1": false, "dev:x:--privileged:1": false, "": false, "dev:x:1:": false, "dev": false,
+		"devel:x:1:1:": false, "dev:x:1\n--privileged:1": false, "dev:x:*:*": false} {
 		dir := t.TempDir()
-		engine := "#!/bin/sh\ncase \"$*\" in *' id '*) printf '" + says + "\\n'; exit;; esac\n" +
+		engine := "#!/bin/sh\ncase $1 in cp) printf '" + says + "\\n' >\"$3\"; exit;; esac\n" +
 			"for a; do printf '[%s] ' \"$a\"; done >>" + dir + "/log\ncase $1 in create | image) echo x;; esac\n"
 		if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(engine), 0o755); err != nil {
 			t.Fatal(err)
@@ -148,6 +150,7 @@ func FuzzScript(f *testing.F) {
 	if err != nil {
 		f.Skip("missing: sh")
 	}
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		file, _, err := Read([]byte(text))
 		if err != nil || strings.ContainsRune(text, 0) {
@@ -157,11 +160,17 @@ func FuzzScript(f *testing.F) {
 		if strings.ContainsRune(script, 0) {
 			return // no argument can hold it: the start fails
 		}
-		engine := `podman() { case $1 in image) [ "$2" != exists ] && echo abc; return 0;; run) [ "$3" = --entrypoint ] && echo 1; ` +
-			`return 0;; build|pull|create|start|commit|rm) return 0;; esac; echo "ESCAPED $1"; }; x() { echo ESCAPED; }` + "\n"
+		engine := `podman() { case $1 in image) [ "$2" != exists ] && echo abc; return 0;; cp) printf "%s:x:1:1:::\\n" "$user" >"$3";; ` +
+			`build|pull|create|run|start|commit|rm) ;; *) echo "ESCAPED $1";; esac; }; x() { echo ESCAPED; }; rm() { :; }` +
+			"\nmktemp() { echo '" + dir + "'; }\n"
 		cmd := exec.Command(shell, "-c", engine+strings.ReplaceAll(script, "exec podman", "podman"), "sh", "true")
-		cmd.Env, cmd.Dir = []string{"PATH=/nonexistent"}, "/"
-		if out, err := cmd.CombinedOutput(); err != nil || slices.Contains(strings.Fields(string(out)), "ESCAPED") {
+		user := cmp.Or(file.RemoteUser, file.ContainerUser)
+		cmd.Env, cmd.Dir = []string{"PATH=/nonexistent", "user=" + user}, "/"
+		out, err := cmd.CombinedOutput()
+		if strings.ContainsAny(user, ":\n") && strings.Contains(string(out), "the image does not say who") {
+			return // no line of a passwd has such a name
+		}
+		if err != nil || slices.Contains(strings.Fields(string(out)), "ESCAPED") {
 			t.Errorf("%q: %v\n%s\n%s", text, err, out, script)
 		}
 	})
