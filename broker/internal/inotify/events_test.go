@@ -80,3 +80,54 @@ func TestExpected(t *testing.T) {
 		t.Error("what is done is forgotten, what is being done is not")
 	}
 }
+
+// TestExpectedRename: what is expected of a file that is renamed meanwhile comes with either name, as often as it is
+// expected.
+func TestExpectedRename(t *testing.T) {
+	closed, moved := []uint32{8}, []uint32{8, 2}
+	for name, begin := range map[string]func(x *Expected[int]){
+		"before":    func(x *Expected[int]) { x.Begin(1, "old", closed); x.Same(1, "old", 2, "new", moved) },
+		"meanwhile": func(x *Expected[int]) { x.Same(1, "old", 2, "new", moved); x.Begin(1, "old", closed) },
+		"new name":  func(x *Expected[int]) { x.Begin(2, "new", closed); x.Same(1, "old", 2, "new", moved) },
+		"once more": func(x *Expected[int]) {
+			x.Same(1, "old", 3, "x", moved)
+			x.Begin(1, "old", closed)
+			x.Same(3, "x", 2, "new", moved)
+		},
+		"and back": func(x *Expected[int]) {
+			x.Same(2, "new", 1, "old", moved)
+			x.Begin(1, "old", closed)
+			x.Same(1, "old", 2, "new", moved)
+		},
+		"both names": func(x *Expected[int]) { x.Same(2, "new", 2, "new", moved); x.Begin(2, "new", closed) },
+	} {
+		for _, comes := range []kind[int]{{1, "old", 8}, {2, "new", 8}} {
+			var x Expected[int]
+			begin(&x)
+			if name == "both names" {
+				comes = kind[int]{2, "new", 8}
+			}
+			if !x.Has(comes.dir, comes.name, []uint32{4, 8}) || x.Has(comes.dir, comes.name, []uint32{4}) {
+				t.Errorf("%s: %v is not known to be expected", name, comes)
+			}
+			if !x.Take(comes.dir, comes.name, 8, 100) {
+				t.Errorf("%s: %v was not expected", name, comes)
+			}
+			if x.Take(1, "old", 8, 100) || x.Take(2, "new", 8, 100) || x.Take(2, "new", 2, 100) {
+				t.Errorf("%s: more was expected than is done", name)
+			}
+		}
+	}
+	var x Expected[int]
+	x.Begin(2, "new", closed)
+	x.Same(1, "old", 2, "new", moved)
+	x.End(2, "new", closed, 100)
+	x.Forget()
+	if !x.Take(2, "new", 8, 90) {
+		t.Error("what a rename may still change was forgotten")
+	}
+	x.End(1, "old", moved, 200)
+	if x.Forget(); x.Has(1, "old", moved) || x.Has(2, "new", moved) {
+		t.Error("what is done is not forgotten")
+	}
+}

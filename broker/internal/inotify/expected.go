@@ -62,3 +62,34 @@ func (x *Expected[D]) Forget() {
 		}
 	}
 }
+
+// Has says whether an event of one of the masks may be expected of a name.
+func (x *Expected[D]) Has(dir D, name string, masks []uint32) bool {
+	for _, m := range masks {
+		if x.of[kind[D]{dir, name, m}] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Same is for what is renamed: an event that is expected of one name may come with the other. It lasts until the End of
+// the first with the same masks, and until all is forgotten.
+func (x *Expected[D]) Same(dir D, name string, toDir D, toName string, masks []uint32) {
+	x.Begin(dir, name, masks)
+	for _, m := range masks {
+		from, to := kind[D]{dir, name, m}, kind[D]{toDir, toName, m}
+		one, other := x.of[from], x.of[to]
+		one.left-- // a rename causes none itself
+		x.of[to] = one
+		if other == nil || other == one {
+			continue
+		}
+		one.left, one.doing, one.last = one.left+other.left, one.doing+other.doing, max(one.last, other.last)
+		for k, o := range x.of {
+			if o == other {
+				x.of[k] = one
+			}
+		}
+	}
+}

@@ -244,6 +244,13 @@ func (t *table) seenAt(n *node) (dir int, name string) {
 	return n.parent.fd, n.name
 }
 
+// nameOf is where a node was last seen, as the server knows it.
+func (t *table) nameOf(n *node) (dir *node, name string) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return n.parent, n.name
+}
+
 // moved notes that the host object of a key has a new place.
 func (t *table) moved(key loopKey, parent *node, name string) {
 	t.mu.Lock()

@@ -55,8 +55,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		s.judging.RLock()
 		defer s.judging.RUnlock()
 	}
-	defer s.expect(od, oldName, unix.IN_MOVED_FROM, unix.IN_MOVED_TO, unix.IN_DELETE)()
-	defer s.expect(nd, newName, unix.IN_MOVED_TO, unix.IN_MOVED_FROM, unix.IN_CREATE, unix.IN_ATTRIB)()
+	defer s.expectRename(od, oldName, nd, newName)()
 	var demote []guard.ID
 	if code := s.mayMove(od, oldName, nd, newName, &moved, &demote); code != fuse.OK {
 		if what, ok := s.checked(nd, newName); ok && code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 {

@@ -213,3 +213,61 @@ func TestRepeatAstray(t *testing.T) {
 		t.Errorf("unlink: %v", code)
 	}
 }
+
+// TestRepeatSave: the kernel releases a file after close(2) has returned, and so perhaps while the file is renamed.
+// Whoever watches inside has heard of that close.
+func TestRepeatSave(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
+		Judge: judgeOf(projectRules()...)}}}, Options{Repeat: func(Repeat) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.release()
+	made, err := os.Create(host + "/new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, w := s.nodes.get(rootID), &s.watches
+	w.begun, w.of, w.byWd = true, map[*node]*watch{}, map[int32]*watch{} // nobody follows but this test
+	if w.fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(w.fd)
+	var out fuse.EntryOut
+	if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, top, "new", &out); code != fuse.OK || w.of[top] == nil {
+		t.Fatal(code, "or it is not watched")
+	}
+	repeated := func() (list []string) {
+		buf := make([]byte, inotify.Room)
+		n, at, err := w.own.Read(w.fd, buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e := range inotify.Events(buf[:n]) {
+			if !w.own.Take(top, e.Name, e.Mask, at+uint64(e.End)) {
+				list = append(list, fmt.Sprintf("%#x %s", e.Mask, e.Name))
+			}
+		}
+		return list
+	}
+	released := s.expectAt(s.nodes.get(out.NodeId), unix.IN_CLOSE_WRITE)
+	in := &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: rootID}, Newdir: rootID}
+	if code := s.Rename(nil, in, "new", "f"); code != fuse.OK {
+		t.Fatal(code)
+	}
+	made.Close()
+	released()
+	if list := repeated(); list != nil {
+		t.Errorf("what was done inside is repeated there: %q", list)
+	}
+	// The control: a close outside.
+	if err := os.WriteFile(host+"/f", []byte("1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%#x f", unix.IN_CLOSE_WRITE)
+	if list := repeated(); len(list) == 0 || list[len(list)-1] != want {
+		t.Errorf("what was done outside is repeated as %q", list)
+	}
+}

@@ -37,11 +37,9 @@ type watches struct {
 	byWd  map[int32]*watch
 	of    map[*node]*watch // nil for a directory that cannot be watched
 	count int              // names in all seen maps
-	own   inotify.Expected[*node]
-	// bytes of what was reported, and of what was followed of that
-	read, followed uint64
-	told           bool     // that there are more directories than are watched
-	moved          struct { // what has left a name last, for the one that it gets
+	own   inotify.Own[*node]
+	told  bool     // that there are more directories than are watched
+	moved struct { // what has left a name last, for the one that it gets
 		cookie uint32
 		node   *node
 	}
@@ -211,12 +209,7 @@ func (w *watches) wait(f *os.File, buf []byte) (n int, at uint64, err error) {
 	closed := raw.Read(func(fd uintptr) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		at, w.followed = w.read, w.read
-		if n, err = unix.Read(int(fd), buf); err == nil {
-			w.read += uint64(n)
-		} else if err == unix.EAGAIN {
-			w.own.Forget()
-		}
+		n, at, err = w.own.Read(int(fd), buf)
 		return err != unix.EAGAIN
 	})
 	if closed != nil {
