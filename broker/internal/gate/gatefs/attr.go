@@ -152,7 +152,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	if _, ok := in.GetSize(); ok {
 		s.toBeWritten(t.node, t.host)
 	}
-	defer s.keeping(t.host)()
+	defer s.keeper.Keeping(t.host, nil)()
 	defer s.expectAt(t.node, unix.IN_ATTRIB, unix.IN_MODIFY)()
 	if err := s.change(t, &st, in); err != nil {
 		return status(err)

@@ -48,7 +48,7 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir
 		return code
 	}
 	if guard.SecretOf(name, false) != nil {
-		s.noteOwn(fd)
+		s.keeper.Own(fd, nil)
 	}
 	s.noteMade(g, c, fd)
 	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})

@@ -60,7 +60,7 @@ func (s *Server) toBeWritten(n *node, fd int) (maybe bool) {
 	if !ok {
 		return false
 	}
-	s.noteOwn(fd)
+	s.keeper.Own(fd, nil)
 	return s.verdict(parent, name).Secret.Holds != nil
 }
 
@@ -92,13 +92,8 @@ func (s *Server) concealed(n *node, fd int) bool {
 	return f.Hidden
 }
 
-// noteOwn records an object that the session has made under the name of a secret.
-func (s *Server) noteOwn(fd int) { s.keeper.Own(fd, nil) }
-
-// keeping is called before the session changes an object, and what it returns afterwards: what was its own stays so.
-func (s *Server) keeping(fd int) func() { return s.keeper.Keeping(fd, nil) }
-
-// keepingName is keeping for what has a name: it may be the session's own under another one.
+// keepingName is called before the session changes what has a name, and what it returns afterwards: it may be the
+// session's own under another name, and stays so.
 func (s *Server) keepingName(n *node, name string) func() {
 	return s.keeper.KeepingName(s.named(n, name))
 }
@@ -122,20 +117,15 @@ func (s *Server) makeFile(h *fuse.InHeader, n *node, name string, flags int, mod
 	if err != nil {
 		return -1, s.occupied(h, n, name, err)
 	}
-	s.noteOwn(fd)
+	s.keeper.Own(fd, nil)
 	return fd, fuse.OK
 }
 
 // ownLink enters a link that was just made, unless it has been replaced since.
 func (s *Server) ownLink(n *node, name, target string, fd int) {
 	if text, err := names.Readlink(fd, ""); err == nil && text == target && s.candidate(n, name) {
-		s.noteOwn(fd)
+		s.keeper.Own(fd, nil)
 	}
-}
-
-// removeCandidate removes what has the name of a secret and may be seen.
-func (s *Server) removeCandidate(n *node, name string, dir bool) fuse.Status {
-	return status(s.keeper.Remove(s.named(n, name), dir))
 }
 
 // renameCandidate moves an object of which the old name or the new one is a secret's; what may be done with the names

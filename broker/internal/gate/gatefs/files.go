@@ -52,7 +52,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	}
 	maybe := write && s.toBeWritten(t.node, t.host)
 	if in.Flags&unix.O_TRUNC != 0 {
-		defer s.keeping(t.host)()
+		defer s.keeper.Keeping(t.host, nil)()
 		defer s.expectAt(t.node, unix.IN_MODIFY)()
 	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
@@ -143,7 +143,7 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 	if s.opts.Marked != nil && s.opts.Marked(int(in.Pid), h.node.path, string(data)) {
 		return 0, fuse.EACCES
 	}
-	defer s.keeping(h.fd)()
+	defer s.keeper.Keeping(h.fd, nil)()
 	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := s.dropSetID(h.fd, strconv.Itoa(h.fd)); err != nil {
@@ -201,7 +201,7 @@ func (s *Server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.St
 	case h.node.text:
 		return fuse.EACCES
 	}
-	defer s.keeping(h.fd)()
+	defer s.keeper.Keeping(h.fd, nil)()
 	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	for {
 		err := unix.Fallocate(h.fd, in.Mode, int64(in.Offset), int64(in.Length))
@@ -231,7 +231,7 @@ func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn)
 	case h.node.text:
 		return 0, fuse.EXDEV // a copy is written
 	}
-	defer s.keeping(h.fd)()
+	defer s.keeper.Keeping(h.fd, nil)()
 	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	offIn, offOut := int64(in.OffIn), int64(in.OffOut)
 	n, err := unix.CopyFileRange(from, &offIn, h.fd, &offOut, int(min(in.Len, 1<<30)), int(in.Flags))

@@ -4,28 +4,12 @@ package gatefs
 
 import (
 	"path"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 )
-
-// lent are the files that somebody inside was given to read and write as the host's own: what is done to them the
-// kernel does not see as done through this file system, so it asks each time. It is never taken back, because nobody
-// tells when such a file is closed.
-type lent struct {
-	mu  sync.RWMutex
-	ids map[identity]bool
-	all bool // there are so many that all files are taken for lent
-}
-
-// identity is which object of the host something is.
-type identity struct{ dev, ino uint64 }
-
-// maxLent bounds them.
-const maxLent = 1 << 16
 
 // Lend says that the file behind a descriptor is about to be given away, and whether it may be: not while somebody
 // runs it.
@@ -34,21 +18,14 @@ func (s *Server) Lend(fd int) bool {
 	if unix.Fstat(fd, &st) != nil {
 		return false
 	}
+	id := guard.ID{Dev: st.Dev, Ino: st.Ino}
 	s.nodes.mu.RLock()
-	n := s.nodes.byKey[loopKey{ID: guard.ID{Dev: st.Dev, Ino: st.Ino}}]
+	n := s.nodes.byKey[loopKey{ID: id}]
 	s.nodes.mu.RUnlock()
 	if n != nil && s.files.runs(n) {
 		return false
 	}
-	l := &s.lent
-	l.mu.Lock()
-	if l.ids == nil {
-		l.ids = make(map[identity]bool)
-	}
-	if l.all = l.all || len(l.ids) >= maxLent; !l.all {
-		l.ids[identity{st.Dev, st.Ino}] = true
-	}
-	l.mu.Unlock()
+	s.lent.Add(id)
 	if n != nil && !n.lent.Swap(true) {
 		n.relied.Store(false)
 		s.fuse.PagesNotify(n.id)
@@ -89,12 +66,7 @@ func (s *Server) Left(dir int, name string) {
 
 // markLent marks a file that was looked up.
 func (s *Server) markLent(n *node) {
-	if n.typ != unix.S_IFREG || n.lent.Load() {
-		return
-	}
-	s.lent.mu.RLock()
-	defer s.lent.mu.RUnlock()
-	if s.lent.all || s.lent.ids[identity{n.key.Dev, n.key.Ino}] {
+	if n.typ == unix.S_IFREG && !n.lent.Load() && s.lent.Has(guard.ID{Dev: n.key.Dev, Ino: n.key.Ino}) {
 		n.lent.Store(true)
 	}
 }

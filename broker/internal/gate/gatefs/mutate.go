@@ -57,7 +57,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	}
 	maybe := false
 	if v := s.verdict(n, name); v.Secret != nil {
-		s.noteOwn(fd)
+		s.keeper.Own(fd, nil)
 		maybe = v.Secret.Holds != nil
 	}
 	if out.Attr.Mode&unix.S_IFMT != unix.S_IFREG { // the host had something else there
@@ -135,7 +135,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	code = s.made(n, name, mode, out)
 	if code == fuse.OK {
 		if s.candidate(n, name) {
-			s.noteOwn(s.nodes.get(out.NodeId).fd)
+			s.keeper.Own(s.nodes.get(out.NodeId).fd, nil)
 		}
 		s.noteMkdir(n, name, s.nodes.get(out.NodeId).key.ID)
 	}
@@ -174,7 +174,7 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 			return code
 		}
 		defer unix.Close(fd)
-		defer s.keeping(fd)()
+		defer s.keeper.Keeping(fd, nil)()
 		return s.enterMade(n, name, fd, mode&0o1777, out)
 	}
 	if err := unix.Mknodat(n.fd, name, mode, 0); err != nil {
@@ -256,12 +256,12 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 		return fuse.ENOENT
 	}
 	defer s.expect(n, name, unix.IN_CREATE)()
-	was := s.keeping(t.host)
+	was := s.keeper.Keeping(t.host, nil)
 	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return s.occupied(&in.InHeader, n, name, err)
 	}
 	if was(); s.candidate(n, name) {
-		s.noteOwn(t.host)
+		s.keeper.Own(t.host, nil)
 	}
 	return s.lookupLoop(&in.InHeader, n, name, out)
 }
@@ -298,7 +298,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	}
 	defer s.expect(n, name, unix.IN_DELETE, unix.IN_MOVED_FROM)()
 	if s.candidate(n, name) {
-		return s.removeCandidate(n, name, flags != 0)
+		return status(s.keeper.Remove(s.named(n, name), flags != 0))
 	}
 	defer s.keepingName(n, name)()
 	if flags == 0 {

@@ -5,7 +5,6 @@ package gatefs
 import (
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,28 +24,8 @@ type dir struct {
 
 // plant makes the static nodes, parents first, and opens their host directories.
 func (s *Server) plant(t served.Tree) error {
-	dirs := make(map[string]served.Dir, len(t.Dirs)*2)
-	dirs["/"] = served.Dir{Path: "/"}
-	for _, d := range t.Dirs {
-		if d.Host == "" {
-			d.Host = d.Path
-		}
-		dirs[d.Path] = d
-	}
-	for _, d := range t.Dirs {
-		for p := path.Dir(d.Path); p != "/"; p = path.Dir(p) {
-			if _, ok := dirs[p]; !ok {
-				dirs[p] = served.Dir{Path: p}
-			}
-		}
-	}
-	paths := make([]string, 0, len(dirs))
-	for p := range dirs {
-		paths = append(paths, p)
-	}
-	slices.Sort(paths) // "/" sorts first, and a parent before its children
-	for _, p := range paths {
-		if err := s.plantDir(dirs[p]); err != nil {
+	for _, d := range t.Whole() {
+		if err := s.plantDir(d); err != nil {
 			return err
 		}
 	}
@@ -114,8 +93,7 @@ func (s *Server) zoneOf(n, parent *node) error {
 		}
 	}
 	n.zone = judge.Root()
-	var head unix.Stat_t
-	if names.Stat(n.fd, "HEAD", &head) == nil {
+	if names.Type(n.fd, "HEAD") != 0 {
 		n.zone = n.zone.Repository()
 	}
 	return nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
-	"sbx.example/sbx/broker/internal/gate/served"
 )
 
 // Stop denies all open questions and those to come.
@@ -23,7 +21,7 @@ func (s *Server) Populate() error {
 	}
 	for _, d := range s.Grants.Statics() {
 		n := s.nodes.get(s.nodes.pathID(d, unix.S_IFDIR, ""))
-		if !n.asks() {
+		if !n.dir.MayAsk() {
 			continue
 		}
 		if err := s.opts.Agent.Populate(d); err != nil {
@@ -31,16 +29,4 @@ func (s *Server) Populate() error {
 		}
 	}
 	return nil
-}
-
-func (n *node) asks() bool {
-	if n.dir.Unlisted == served.AskFirst {
-		return true
-	}
-	for _, c := range n.dir.Children {
-		if c.Kind == served.Gated {
-			return true
-		}
-	}
-	return false
 }

@@ -76,7 +76,8 @@ func (q *repeats) add(s *Server, dir *node, e inotify.Event, c *node) {
 	if s.opts.Repeat == nil || e.Name == "" {
 		return
 	}
-	if c != nil && e.Mask&(unix.IN_DELETE|unix.IN_MOVED_TO) != 0 && leadsTo(dir, e.Name, c) { // it has come since
+	const left = unix.IN_DELETE | unix.IN_MOVED_TO
+	if c != nil && e.Mask&left != 0 && names.Is(dir.fd, e.Name, c.key.ID) { // it has come since
 		if e.Mask&unix.IN_ISDIR != 0 {
 			return // to repeat what happened to the name would be its end for those who are in it
 		}

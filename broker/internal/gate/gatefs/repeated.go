@@ -94,13 +94,7 @@ func (s *Server) stillHas(r *repeat) bool {
 	if r.node == nil {
 		return names.Type(r.dir.fd, r.name) != 0
 	}
-	return leadsTo(r.dir, r.name, r.node)
-}
-
-// leadsTo says whether an object has a name.
-func leadsTo(dir *node, name string, c *node) bool {
-	var st unix.Stat_t
-	return dir.fd >= 0 && names.Stat(dir.fd, name, &st) == nil && c.key.Dev == st.Dev && c.key.Ino == st.Ino
+	return names.Is(r.dir.fd, r.name, r.node.key.ID)
 }
 
 // standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or

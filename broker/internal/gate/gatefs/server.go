@@ -122,7 +122,7 @@ type Server struct {
 	serving atomic.Bool
 	watches watches
 	repeats repeats
-	lent    lent
+	lent    names.Lent
 	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
 	texts   sync.Mutex
 	said    names.Once

@@ -88,7 +88,7 @@ func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 	case t.typ == unix.S_IFLNK:
 		return fuse.EPERM
 	}
-	defer s.keeping(t.host)()
+	defer s.keeper.Keeping(t.host, nil)()
 	defer s.expectAt(t.node, unix.IN_ATTRIB)()
 	return status(change(procPath(t.host)))
 }

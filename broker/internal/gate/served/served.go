@@ -5,8 +5,11 @@
 package served
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -87,6 +90,28 @@ func (c Child) FileMode() uint32 {
 	return 0
 }
 
+// Whole are all directories that the file system has, parents first. An ancestor that is not described has no host yet.
+func (t Tree) Whole() []Dir {
+	dirs := make(map[string]Dir, len(t.Dirs)*2)
+	dirs["/"] = Dir{Path: "/"}
+	for _, d := range t.Dirs {
+		d.Host = cmp.Or(d.Host, d.Path)
+		dirs[d.Path] = d
+	}
+	for _, d := range t.Dirs {
+		for p := path.Dir(d.Path); p != "/"; p = path.Dir(p) {
+			if _, ok := dirs[p]; !ok {
+				dirs[p] = Dir{Path: p}
+			}
+		}
+	}
+	out := make([]Dir, 0, len(dirs))
+	for _, p := range slices.Sorted(maps.Keys(dirs)) { // "/" sorts first, and a parent before its children
+		out = append(out, dirs[p])
+	}
+	return out
+}
+
 // Check reports the first thing in the tree that cannot be served.
 func (t Tree) Check() error {
 	seen := make(map[string]bool, len(t.Dirs))
@@ -109,6 +134,11 @@ func (t Tree) Check() error {
 		}
 	}
 	return nil
+}
+
+// MayAsk says whether a name of the directory may be asked about.
+func (d Dir) MayAsk() bool {
+	return d.Unlisted == AskFirst || slices.ContainsFunc(d.Children, func(c Child) bool { return c.Kind == Gated })
 }
 
 func (d Dir) checkChildren() error {
