@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -111,14 +112,21 @@ func (l line) begin(route *rtnl.Conn, owner string) error {
 	if err == nil {
 		err = route.Alias(index, owner)
 	}
-	t := tally{owner: owner}
 	if err == nil {
-		err = route.Devices(t.add)
-	}
-	if err == nil {
-		err = t.full()
+		err = count(owner, route.Devices)
 	}
 	return err
+}
+
+// count looks how many a list has, as often as it changes meanwhile: one that changed may lack some.
+func count(owner string, list func(each func(name, owner string)) error) error {
+	for range 100 {
+		t := tally{owner: owner}
+		if err := list(t.add); err != unix.EAGAIN {
+			return cmp.Or(err, t.full())
+		}
+	}
+	return unix.EAGAIN
 }
 
 // tally counts an owner's devices, or tables, and everybody's.

@@ -124,8 +124,7 @@ func (l line) filter(out int, owner string) (*rtnl.Conn, error) {
 		return nil, err
 	}
 	batch := append([]rtnl.Message{edge(unix.NFNL_MSG_BATCH_BEGIN)}, append(r.list, edge(unix.NFNL_MSG_BATCH_END))...)
-	err = c.Do(batch, nil)
-	if err == nil { // a table may last longer than its device, which the caller can remove
+	if err = c.Do(batch, nil); err == nil { // a table may last longer than its device, which the caller can remove
 		err = countTables(c, owner)
 	}
 	if err != nil {
@@ -137,21 +136,8 @@ func (l line) filter(out int, owner string) (*rtnl.Conn, error) {
 
 // countTables looks how many tables there are, by the owner that each names.
 func countTables(c *rtnl.Conn, owner string) error {
-	t := tally{owner: owner}
-	err := c.Do([]rtnl.Message{{Kind: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETTABLE, Flags: unix.NLM_F_DUMP, Body: []byte{unix.NFPROTO_INET, unix.NFNETLINK_V0, 0, 0}}}, func(_ int, b []byte) {
-		var name, of string
-		rtnl.Attrs(b[min(4, len(b)):], func(kind int, v []byte) {
-			switch kind {
-			case unix.NFTA_TABLE_NAME:
-				name = unix.ByteSliceToString(v)
-			case tableUserdata:
-				of = string(v)
-			}
-		})
-		t.add(name, of)
+	list := []rtnl.Message{{Kind: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETTABLE, Flags: unix.NLM_F_DUMP, Body: []byte{unix.NFPROTO_INET, unix.NFNETLINK_V0, 0, 0}}}
+	return count(owner, func(each func(name, owner string)) error {
+		return c.Do(list, func(_ int, b []byte) { each(rtnl.Texts(b[min(4, len(b)):], unix.NFTA_TABLE_NAME, tableUserdata)) })
 	})
-	if err == nil {
-		err = t.full()
-	}
-	return err
 }

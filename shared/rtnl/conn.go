@@ -45,7 +45,8 @@ type Message struct {
 }
 
 // Do sends messages, all in one piece, and waits until the last one that asks for it is acknowledged, one is
-// refused, or all that was asked for has come. What else comes is given to each, which may be nil.
+// refused, or all that was asked for has come. What else comes is given to each, which may be nil. EAGAIN: a list has
+// changed while it was made, and may lack something (NLM_F_DUMP_INTR, Documentation/userspace-api/netlink/intro.rst).
 func (c *Conn) Do(messages []Message, each func(kind int, body []byte)) error {
 	var out []byte
 	first := c.seq + 1
@@ -68,7 +69,7 @@ func (c *Conn) Do(messages []Message, each func(kind int, body []byte)) error {
 			waits = i + 1
 		}
 	}
-	buf := make([]byte, 1<<16)
+	buf, flags := make([]byte, 1<<16), uint16(0)
 	for {
 		n, err := unix.Read(c.FD, buf)
 		if err == unix.EINTR {
@@ -83,8 +84,11 @@ func (c *Conn) Do(messages []Message, each func(kind int, body []byte)) error {
 				return syscall.EBADMSG
 			}
 			kind, seq := int(binary.NativeEndian.Uint16(b[4:])), binary.NativeEndian.Uint32(b[8:])
+			flags |= binary.NativeEndian.Uint16(b[6:])
 			switch {
 			case seq < first || seq > c.seq:
+			case kind == unix.NLMSG_DONE && flags&unix.NLM_F_DUMP_INTR != 0:
+				return unix.EAGAIN
 			case kind == unix.NLMSG_DONE:
 				return nil
 			case kind == unix.NLMSG_ERROR && size >= 20:
@@ -217,22 +221,25 @@ func Attrs(b []byte, each func(kind int, v []byte)) {
 	}
 }
 
+// Texts are what two kinds of attributes hold.
+func Texts(b []byte, first, second int) (one, other string) {
+	Attrs(b, func(kind int, v []byte) {
+		switch kind {
+		case first:
+			one = unix.ByteSliceToString(v)
+		case second:
+			other = unix.ByteSliceToString(v)
+		}
+	})
+	return one, other
+}
+
 // Devices calls each with the name and the alias of every device.
 func (c *Conn) Devices(each func(name, alias string)) error {
 	return c.Do([]Message{{unix.RTM_GETLINK, unix.NLM_F_DUMP, link(0, 0, 0)}}, func(kind int, b []byte) {
-		if kind != unix.RTM_NEWLINK || len(b) < 16 {
-			return
+		if kind == unix.RTM_NEWLINK && len(b) >= 16 {
+			each(Texts(b[16:], unix.IFLA_IFNAME, unix.IFLA_IFALIAS))
 		}
-		var name, alias string
-		Attrs(b[16:], func(kind int, v []byte) {
-			switch kind {
-			case unix.IFLA_IFNAME:
-				name = unix.ByteSliceToString(v)
-			case unix.IFLA_IFALIAS:
-				alias = unix.ByteSliceToString(v)
-			}
-		})
-		each(name, alias)
 	})
 }
 

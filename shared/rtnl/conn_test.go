@@ -4,6 +4,7 @@ package rtnl
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -105,6 +106,24 @@ func TestDevices(t *testing.T) {
 			t.Errorf("devices %q lack %q", names, want)
 		}
 	}
+	// A list that changes while it is made may lack something, and is none then.
+	for i := range 60 { // more than comes in one piece
+		must(c.Veth(fmt.Sprint("a", i), fmt.Sprint("b", i), int(ns.Fd())))
+	}
+	other, err := Open(unix.NETLINK_ROUTE)
+	must(err)
+	changed := false
+	err = c.Devices(func(string, string) {
+		if !changed {
+			must(other.Alias(one, "changed"))
+			must(other.Veth("late", "later", int(ns.Fd())))
+			changed = true
+		}
+	})
+	if err != unix.EAGAIN {
+		t.Errorf("a list that has changed: %v", err)
+	}
+	must(c.Devices(func(string, string) {}))
 	must(c.Delete(one))
 	if _, err := c.Index("two"); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("the peer of a removed device: %v", err)

@@ -175,16 +175,16 @@ func awaitRelease(fd int, deadline time.Time) error {
 	var b [8]byte
 	for {
 		left := time.Until(deadline)
-		if left <= 0 {
-			return unix.ETIMEDOUT
-		}
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if _, err := unix.Poll(poll, int(left.Milliseconds())+1); err != nil && err != unix.EINTR {
+		if _, err := unix.Poll(poll, max(int(left.Milliseconds())+1, 0)); err != nil && err != unix.EINTR {
 			return fmt.Errorf("waiting for process 1: %w", err)
 		}
 		n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_DONTWAIT)
 		if err != unix.EAGAIN && err != unix.EINTR && (err != nil || n == 0) {
 			return nil // closed, or reset because process 1 ended without having read; it has said why
+		}
+		if left <= 0 { // also whoever was stopped meanwhile has looked once more
+			return unix.ETIMEDOUT
 		}
 	}
 }

@@ -50,4 +50,8 @@ func TestAwaitReleaseInterrupted(t *testing.T) {
 	if err := awaitRelease(pair[0], time.Now().Add(time.Minute)); err != nil {
 		t.Errorf("released, and yet: %v", err)
 	}
+	// Nor is who was found to have closed it only after a stop of this process.
+	if err := awaitRelease(pair[0], time.Now().Add(-time.Minute)); err != nil {
+		t.Errorf("released before this process was stopped, and yet: %v", err)
+	}
 }

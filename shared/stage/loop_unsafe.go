@@ -165,7 +165,9 @@ func Reap(c *Control) bool {
 			}
 		}
 		if at < 0 {
-			c.Last.Killed++ // became process 1's together with the end of the program, if this is that
+			if c.Status&0xff != 0x7f {
+				c.Last.Killed++ // became process 1's together with the end of the program, if this is that
+			}
 			continue
 		}
 		is := c.Procs[at&(MaxProcs-1)]

@@ -61,16 +61,15 @@ func Receive(sock, max int, deadline time.Time) (body []byte, fds []int, err err
 func receive(sock int, buf []byte, deadline time.Time) (int, []int, error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxFds))
 	for {
-		left := int(time.Until(deadline).Milliseconds())
-		if left <= 0 {
-			return 0, nil, unix.ETIMEDOUT
-		}
+		left := max(int(time.Until(deadline).Milliseconds()), 0)
 		poll := []unix.PollFd{{Fd: int32(sock), Events: unix.POLLIN}}
 		if _, err := unix.Poll(poll, left); err != nil && err != unix.EINTR {
 			return 0, nil, err
 		}
 		n, on, flags, _, err := unix.Recvmsg(sock, buf, oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 		switch {
+		case err == unix.EAGAIN && left == 0: // also whoever was stopped meanwhile has looked once more
+			return 0, nil, unix.ETIMEDOUT
 		case err == unix.EAGAIN || err == unix.EINTR:
 			continue
 		case err != nil:

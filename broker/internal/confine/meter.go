@@ -159,9 +159,11 @@ func (m *Meter) Guard(kill func()) {
 		return
 	}
 	go func() {
+		clock := awake{last: time.Now()}
 		for {
 			time.Sleep(sampleEvery)
 			u, milli := m.usage()
+			u.Time = clock.at(u.Time)
 			for _, r := range m.rules {
 				if r.Passed(u, milli) {
 					m.Limited.note("ended: " + r.Text + " (--kill-if)")
@@ -171,4 +173,20 @@ func (m *Meter) Guard(kill func()) {
 			}
 		}
 	}()
+}
+
+// awake is a clock that stands still while nobody looks at it: what became of a threshold while this process was
+// stopped, or the machine, nobody has seen.
+type awake struct {
+	last   time.Time
+	asleep time.Duration
+}
+
+// at is what the clock shows at a time.
+func (a *awake) at(now time.Time) time.Time {
+	if gap := now.Sub(a.last); gap > 3*sampleEvery {
+		a.asleep += gap - sampleEvery
+	}
+	a.last = now
+	return now.Add(-a.asleep)
 }

@@ -59,3 +59,17 @@ func TestMeterAndServerDoNotWaitForEachOther(t *testing.T) {
 	}
 	s.Close()
 }
+
+// TestAwake: a stop of this process is not time for which a threshold was passed.
+func TestAwake(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	clock := awake{last: begin}
+	for _, c := range []struct{ at, shows time.Duration }{
+		{time.Second, time.Second}, {3 * time.Second, 3 * time.Second}, {63 * time.Second, 4 * time.Second},
+		{64 * time.Second, 5 * time.Second}, {164 * time.Second, 6 * time.Second},
+	} {
+		if got := clock.at(begin.Add(c.at)).Sub(begin); got != c.shows {
+			t.Errorf("after %v the clock shows %v, want %v", c.at, got, c.shows)
+		}
+	}
+}

@@ -166,8 +166,9 @@ func (c *carrier) once() error {
 		if _, err = syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil); err == syscall.EINTR {
 			continue
 		}
-		if err == nil && ws.Stopped() { // what hangs must not look like a slow network
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		// What hangs must not look like a slow network, and its end would be that of all connections.
+		if err == nil && ws.Stopped() {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
 			continue
 		}
 		break

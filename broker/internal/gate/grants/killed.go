@@ -3,6 +3,7 @@
 package grants
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -10,11 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killed reports whether a thread is gone or has a SIGKILL pending.
+// killed reports whether a thread is gone or has a SIGKILL pending. That it cannot be looked at (EMFILE) says nothing.
 func killed(pid uint32) bool {
 	b, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/status")
-	return err != nil || killPending(string(b))
+	return gone(err) || err == nil && killPending(string(b))
 }
+
+func gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }
 
 func killPending(status string) bool {
 	const bit = 1 << (unix.SIGKILL - 1)

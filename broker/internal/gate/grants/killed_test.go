@@ -3,6 +3,7 @@
 package grants
 
 import (
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -25,5 +26,18 @@ func TestKillPending(t *testing.T) {
 	}
 	if killed(uint32(unix.Getpid())) || !killed(0) {
 		t.Error("the test is killed, or process 0 is not")
+	}
+}
+
+// TestKilledIsSeen: that a process cannot be looked at, for want of descriptors, is no sign that it was killed.
+func TestKilledIsSeen(t *testing.T) {
+	for err, want := range map[error]bool{unix.EMFILE: false, unix.ENFILE: false, unix.ENOMEM: false, nil: false,
+		&os.PathError{Op: "open", Path: "/proc/1/status", Err: unix.ENOENT}: true, unix.ESRCH: true} {
+		if gone(err) != want {
+			t.Errorf("%v: gone %t", err, !want)
+		}
+	}
+	if killed(uint32(os.Getpid())) || !killed(1<<31) {
+		t.Error("who lives is told from who is gone")
 	}
 }
