@@ -40,7 +40,7 @@ func (s *Server) expectAt(c *node, masks ...uint32) func() {
 
 // renamed are events of a file that come with the name it has by then. The kernel releases a file after close(2) has
 // returned, and so perhaps while the file is renamed.
-var renamed = []uint32{unix.IN_CLOSE_WRITE, unix.IN_MODIFY, unix.IN_ATTRIB}
+var renamed = [...]uint32{unix.IN_CLOSE_WRITE, unix.IN_MODIFY, unix.IN_ATTRIB}
 
 // expectRename is expect for both names of a rename.
 func (s *Server) expectRename(od *node, oldName string, nd *node, newName string) func() {
@@ -48,7 +48,7 @@ func (s *Server) expectRename(od *node, oldName string, nd *node, newName string
 	w.mu.Lock()
 	same := s.opts.Repeat != nil && (w.of[od] != nil || w.of[nd] != nil)
 	if same {
-		w.own.Same(od, oldName, nd, newName, renamed)
+		w.own.Same(od, oldName, nd, newName, renamed[:])
 	}
 	w.mu.Unlock()
 	from := s.expect(od, oldName, unix.IN_MOVED_FROM, unix.IN_MOVED_TO, unix.IN_DELETE)
@@ -57,7 +57,7 @@ func (s *Server) expectRename(od *node, oldName string, nd *node, newName string
 		from()
 		to()
 		if w.mu.Lock(); same {
-			w.own.End(w.fd, od, oldName, renamed)
+			w.own.End(w.fd, od, oldName, renamed[:])
 		}
 		w.mu.Unlock()
 	}
