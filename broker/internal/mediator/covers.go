@@ -28,7 +28,6 @@ type covers struct {
 	watch *late.Watcher
 	own   *agent.Agent // nil where the gate has one
 	masks int          // configurations that were masked
-	plan  *plan.Plan
 }
 
 // Watch begins to watch the judged trees, when the sandbox stands.
@@ -36,7 +35,7 @@ func (md *Mediator) Watch(c *child.Child) {
 	if !md.Any() || !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
 		return
 	}
-	md.covers.dir, md.covers.plan = md.in.SessionDir+"/overlay/covers", md.plan
+	md.covers.dir = md.in.SessionDir + "/overlay/covers"
 	if md.asker != nil {
 		md.covers.agent = md.asker.Mounter()
 	}
@@ -69,8 +68,8 @@ func (md *Mediator) Watch(c *child.Child) {
 	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Making: &md.making, Sockets: &md.sockets,
 		Skip:  func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
-		Cover: md.covers.cover, Uncover: md.covers.uncover,
-		Configs: md.in.Configs, Mask: md.covers.masking(md.warn), Warn: md.warn})
+		Cover: md.cover, Uncover: md.uncover,
+		Configs: md.in.Configs, Mask: md.masking(), Warn: md.warn})
 	if err != nil {
 		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
 	}
@@ -87,24 +86,29 @@ func (c *covers) end() {
 }
 
 // cover mounts a file or directory that nobody may read.
-func (c *covers) cover(p string, dir bool) error {
-	a, err := c.agent()
+func (md *Mediator) cover(p string, dir bool) error {
+	from, err := md.covers.source(dir)
 	if err != nil {
 		return err
 	}
-	from, err := c.source(dir)
-	if err != nil {
-		return err
-	}
-	return a.Graft(agent.Graft{Source: from, Target: c.plan.Inside(p), Access: plan.ReadOnly, NoExec: true})
+	return md.graft(from, p)
 }
 
-func (c *covers) uncover(p string) error {
-	a, err := c.agent()
+// graft mounts a file or directory of the session's over one of the host's, in the sandbox.
+func (md *Mediator) graft(from, p string) error {
+	a, err := md.covers.agent()
 	if err != nil {
 		return err
 	}
-	return a.Ungraft(c.plan.Inside(p))
+	return a.Graft(agent.Graft{Source: from, Target: md.plan.Inside(p), Access: plan.ReadOnly, NoExec: true})
+}
+
+func (md *Mediator) uncover(p string) error {
+	a, err := md.covers.agent()
+	if err != nil {
+		return err
+	}
+	return a.Ungraft(md.plan.Inside(p))
 }
 
 // source makes what is mounted, if it is not there.
@@ -135,7 +139,7 @@ type mask struct {
 
 // masking returns what shows a configuration without its credentials, again whenever the host has changed it. A mount
 // goes with the file that it stands on, and the host replaces that.
-func (c *covers) masking(warn func(string)) func(string) {
+func (md *Mediator) masking() func(string) {
 	shown := map[string]mask{}
 	return func(p string) {
 		for range maxMaskings {
@@ -146,13 +150,13 @@ func (c *covers) masking(warn func(string)) func(string) {
 			}
 			if len(guard.GitCredentials([]byte(now.text))) == 0 {
 				for ; was.mounts > 0; was.mounts-- {
-					_ = c.uncover(p) // it may have gone with the file
+					_ = md.uncover(p) // it may have gone with the file
 				}
 				delete(shown, p)
 				return
 			}
-			if err := c.mask(p, now.text); err != nil && !host.NotExist(err) {
-				warn("hiding the credential that the host has put into " + p + ": " + err.Error())
+			if err := md.mask(p, now.text); err != nil && !host.NotExist(err) {
+				md.warn("hiding the credential that the host has put into " + p + ": " + err.Error())
 			}
 			now.mounts = was.mounts + 1
 			shown[p] = now
@@ -174,15 +178,12 @@ func readConfig(p string) (mask, bool) {
 }
 
 // mask shows a configuration without its credentials, or nothing of it where those cannot be taken out.
-func (c *covers) mask(p, text string) error {
+func (md *Mediator) mask(p, text string) error {
 	shown, ok := guard.WithoutCredentials([]byte(text))
 	if !ok {
-		return c.cover(p, false)
+		return md.cover(p, false)
 	}
-	a, err := c.agent()
-	if err != nil {
-		return err
-	}
+	c := &md.covers
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return fmt.Errorf("making what is shown of a configuration: %w", err)
 	}
@@ -191,5 +192,5 @@ func (c *covers) mask(p, text string) error {
 	if err := os.WriteFile(from, shown, 0o444); err != nil {
 		return fmt.Errorf("writing what is shown of a configuration: %w", err)
 	}
-	return a.Graft(agent.Graft{Source: from, Target: c.plan.Inside(p), Access: plan.ReadOnly, NoExec: true})
+	return md.graft(from, p)
 }
