@@ -153,16 +153,15 @@ func addRules(target edit.Target, list []policy.Rule, vars policy.Vars) error {
 	case policy.ScopeProject:
 		short.Project = vars.Project
 	}
-	for _, r := range list {
+	list = slices.Clone(list)
+	for i := range list {
+		r := &list[i]
 		if r.Kind != policy.KindHost {
 			r.Pattern = short.Short(r.Pattern)
 		}
 		r.By += fmt.Sprintf(", uid %d", os.Getuid())
-		if err := edit.AddRule(target, r, vars); err != nil {
-			return err
-		}
 	}
-	return nil
+	return target.Edit(edit.Adding(target, vars, list...))
 }
 
 func (x *Files) storeInProject(list []policy.Rule) error {

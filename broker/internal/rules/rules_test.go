@@ -4,6 +4,7 @@ package rules
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,26 @@ func TestAnswersAreKept(t *testing.T) {
 	b, err := os.ReadFile(x.Sources.UserDir + "/policy.toml")
 	if err != nil || !strings.Contains(string(b), "~/notes/a") || !strings.Contains(string(b), "terminal, uid ") {
 		t.Errorf("%v: %s", err, b)
+	}
+}
+
+// TestSeveralAnswersAtOnce: answers that are kept together are all in the file, or none is.
+func TestSeveralAnswersAtOnce(t *testing.T) {
+	x := files(t)
+	home := x.Sources.Vars.Home
+	list := append(path(t, x, home+"/a", policy.Allow), path(t, x, home+"/b", policy.Deny)...)
+	bad := append(slices.Clone(list), policy.Rule{Kind: policy.KindPath, Pattern: "b", Decision: policy.Allow})
+	if err := x.Store("user", bad); err == nil || decision(t, x, home+"/a") != "none" {
+		t.Errorf("%v: half a list was kept", err)
+	}
+	if err := x.Store("user", list); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := decision(t, x, home+"/a"), decision(t, x, home+"/b"); a != "allow" || b != "deny" {
+		t.Errorf("kept as %q and %q", a, b)
+	}
+	if list[0].By != "terminal" {
+		t.Errorf("the caller's list says %q", list[0].By)
 	}
 }
 

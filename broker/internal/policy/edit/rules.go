@@ -42,7 +42,9 @@ func (t Target) Content() ([]byte, error) { return t.file().Content() }
 
 // Change functions take a file's bytes and return its successor's: what Edit carries out and a preview shows.
 
-// Adding appends rules to t's file; an equal one (same kind, pattern and access) is replaced.
+// Adding appends rules to t's file, all or none; everything that stands there stays as it is. An equal rule (same kind,
+// pattern and access) is replaced, so that answers do not pile up. Its label and what it accepts stay: who wants them
+// gone takes the rule out.
 func Adding(t Target, vars policy.Vars, rules ...policy.Rule) func([]byte) ([]byte, error) {
 	return func(old []byte) ([]byte, error) {
 		var err error
@@ -81,16 +83,6 @@ func Removing(t Target, vars policy.Vars, selects func(policy.Rule) bool) func([
 		}
 		return out, nil
 	}
-}
-
-// AddRule appends a rule; everything that stands in the file stays as it is. An equal rule (same kind, pattern and
-// access) is replaced, so that answers do not pile up. Its label and what it accepts stay: who wants them gone takes
-// the rule out.
-func AddRule(t Target, r policy.Rule, vars policy.Vars) error {
-	if _, err := policy.NewRule(r, vars); err != nil {
-		return fmt.Errorf("adding rule %s: %w", excerpt.Quote(r.Pattern), err)
-	}
-	return t.Edit(func(old []byte) ([]byte, error) { return addRule(old, t, r, vars) })
 }
 
 func addRule(old []byte, t Target, r policy.Rule, vars policy.Vars) ([]byte, error) {

@@ -41,13 +41,16 @@ func target(t *testing.T) Target {
 	return Target{Dir: t.TempDir(), Name: "policy.toml", Scope: policy.ScopeUser, UID: os.Geteuid()}
 }
 
+// add writes rules as a kept answer is written.
+func add(tg Target, rules ...policy.Rule) error { return tg.Edit(Adding(tg, testVars(), rules...)) }
+
 func TestAddKeepsText(t *testing.T) {
 	tg := target(t)
 	os.WriteFile(tg.Path(), []byte(sample), 0o644)
 	r := policy.Rule{Kind: policy.KindPath, Pattern: pathname.Escape("/srv/\xffé\u202e\"*"),
 		Access: policy.Write, Decision: policy.Allow, Reason: "said \"yes\"\n\x1b", By: "uid 1000",
 		Added: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}
-	if err := AddRule(tg, r, testVars()); err != nil {
+	if err := add(tg, r); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(tg.Path())
@@ -74,7 +77,7 @@ func TestAddKeepsText(t *testing.T) {
 	}
 	// The same question answered again replaces, it does not pile up.
 	r.Decision = policy.Deny
-	if err := AddRule(tg, r, testVars()); err != nil {
+	if err := add(tg, r); err != nil {
 		t.Fatal(err)
 	}
 	got, _ = os.ReadFile(tg.Path())
@@ -134,7 +137,7 @@ func TestEditRefuses(t *testing.T) {
 		tg := target(t)
 		c.make(&tg)
 		before := textOf(tg.Path())
-		if err := AddRule(tg, r, testVars()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := add(tg, r); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 		if after := textOf(tg.Path()); after != before {
@@ -146,14 +149,14 @@ func TestEditRefuses(t *testing.T) {
 	}
 	relative := r
 	relative.Pattern = "x"
-	if err := AddRule(target(t), relative, testVars()); err == nil {
+	if err := add(target(t), relative); err == nil {
 		t.Error("a bad rule was stored")
 	}
 	if os.Geteuid() == 0 {
 		tg := target(t)
 		os.WriteFile(tg.Path(), nil, 0o600)
 		os.Chown(tg.Path(), 1000, 0)
-		if err := AddRule(tg, r, testVars()); err == nil || !strings.Contains(err.Error(), "owned by uid 1000") {
+		if err := add(tg, r); err == nil || !strings.Contains(err.Error(), "owned by uid 1000") {
 			t.Error(err)
 		}
 	}
@@ -163,7 +166,7 @@ func TestEditMode(t *testing.T) {
 	tg := target(t)
 	tg.Scope = policy.ScopeOrg
 	r := policy.Rule{Kind: policy.KindPath, Pattern: "/x", Decision: policy.Deny, Final: true}
-	if err := AddRule(tg, r, testVars()); err != nil {
+	if err := add(tg, r); err != nil {
 		t.Fatal(err)
 	}
 	if st, _ := os.Stat(tg.Path()); st.Mode().Perm() != 0o644 {
@@ -178,7 +181,7 @@ func TestConcurrentEdits(t *testing.T) {
 	for i := range errs {
 		wg.Go(func() {
 			r := policy.Rule{Kind: policy.KindPath, Pattern: "/x" + strconv.Itoa(i), Decision: policy.Deny}
-			errs[i] = AddRule(tg, r, testVars())
+			errs[i] = add(tg, r)
 		})
 	}
 	wg.Wait()
@@ -200,7 +203,7 @@ func TestAddRuleReplacesTheSame(t *testing.T) {
 		{Kind: policy.KindPath, Pattern: "~/m/b", Decision: policy.Ask},
 		{Kind: policy.KindPath, Pattern: "~/m/a", Access: policy.Write, Decision: policy.Ask},
 		{Kind: policy.KindPath, Pattern: home + "/m/a", Decision: policy.Allow}} {
-		if err := AddRule(tg, r, testVars()); err != nil {
+		if err := add(tg, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -222,7 +225,7 @@ func TestEditLeavesNothing(t *testing.T) {
 		tg := Target{Dir: t.TempDir(), Name: "policy.toml", Scope: scope, UID: os.Getuid()}
 		if err := errors.Join(os.WriteFile(tg.Path(), []byte("version = 1\n"), 0o644), os.Chmod(tg.Path(), 0o644),
 			os.WriteFile(tg.Dir+"/.policy.toml.tmp", []byte("half"), 0o600),
-			AddRule(tg, policy.Rule{Kind: policy.KindPath, Pattern: "/x", Decision: policy.Deny}, testVars())); err != nil {
+			add(tg, policy.Rule{Kind: policy.KindPath, Pattern: "/x", Decision: policy.Deny})); err != nil {
 			t.Fatal(err)
 		}
 		list, _ := os.ReadDir(tg.Dir)
