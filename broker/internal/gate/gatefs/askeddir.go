@@ -98,6 +98,14 @@ func (s *Server) lacking(id uint64, name string) (askedDir, bool) {
 	return askedDir{node: n, fd: -1}, err == unix.ENOENT
 }
 
+// askedPlace is askedDir for a file or a directory, which can be made in a directory that the host lacks.
+func (s *Server) askedPlace(cancel <-chan struct{}, h *fuse.InHeader, name string) (askedDir, bool, fuse.Status) {
+	if g, ok := s.lacking(h.NodeId, name); ok {
+		return g, true, fuse.OK
+	}
+	return s.askedDir(cancel, h, h.NodeId, name)
+}
+
 // makeHost makes the host's directory that g lacks.
 func (s *Server) makeHost(g askedDir) (askedDir, error) {
 	if g.fd >= 0 {

@@ -24,19 +24,26 @@ func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g askedDir,
 	return c, code
 }
 
+// mayAppearAt is mayAppear for what can be made where the host has no directory yet: that is made with the answer.
+func (s *Server) mayAppearAt(cancel <-chan struct{}, h *fuse.InHeader, g *askedDir, name string,
+	typ uint32) (*node, fuse.Status) {
+	c, code := s.mayAppear(cancel, h, *g, name, typ)
+	if code != fuse.OK {
+		return c, code
+	}
+	var err error
+	*g, err = s.makeHost(*g)
+	return c, status(err)
+}
+
 // createNew makes and opens a file that a question has allowed. It is the host's own; who has it open writes through
 // the server, and whoever comes next is asked about, or let in, as with any other file.
 func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir, name string,
 	out *fuse.CreateOut) fuse.Status {
 	defer func() { g.done() }()
-	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFREG)
+	c, code := s.mayAppearAt(cancel, &in.InHeader, &g, name, unix.S_IFREG)
 	if code != fuse.OK {
 		return code
-	}
-	var err error
-	g, err = s.makeHost(g)
-	if err != nil {
-		return status(err)
 	}
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	fd, err := names.OpenBeneath(g.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
@@ -59,14 +66,9 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir
 func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g askedDir, name string,
 	out *fuse.EntryOut) fuse.Status {
 	defer func() { g.done() }()
-	c, code := s.mayAppear(cancel, &in.InHeader, g, name, unix.S_IFDIR)
+	c, code := s.mayAppearAt(cancel, &in.InHeader, &g, name, unix.S_IFDIR)
 	if code != fuse.OK {
 		return code
-	}
-	var err error
-	g, err = s.makeHost(g)
-	if err != nil {
-		return status(err)
 	}
 	if err := unix.Mkdirat(g.fd, name, in.Mode&0o777); err != nil {
 		return status(err)

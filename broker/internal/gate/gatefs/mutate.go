@@ -21,10 +21,7 @@ func (s *Server) place(id uint64, name string, how making) (*node, fuse.Status) 
 
 // Create makes a file and opens it.
 func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	if g, ok := s.lacking(in.NodeId, name); ok {
-		return s.createNew(cancel, in, g, name, out)
-	}
-	g, asked, code := s.askedDir(cancel, &in.InHeader, in.NodeId, name)
+	g, asked, code := s.askedPlace(cancel, &in.InHeader, name)
 	if asked {
 		return s.createNew(cancel, in, g, name, out)
 	} else if code != fuse.OK {
@@ -112,10 +109,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	if code, ok := s.madeRepeated(&in.InHeader, name, unix.S_IFDIR, out); ok {
 		return code
 	}
-	if g, ok := s.lacking(in.NodeId, name); ok {
-		return s.mkdirNew(cancel, in, g, name, out)
-	}
-	g, asked, code := s.askedDir(cancel, &in.InHeader, in.NodeId, name)
+	g, asked, code := s.askedPlace(cancel, &in.InHeader, name)
 	if asked {
 		return s.mkdirNew(cancel, in, g, name, out)
 	} else if code != fuse.OK {
