@@ -23,14 +23,31 @@ var errIndex = errors.New("not an index of git that is understood")
 // spells them; what is found are the object ids in the index's length: 20 bytes, or 32 in a repository of SHA-256. An
 // entry in a merge conflict, or one whose contents are not there yet (intent to add), is not found.
 func GitIndex(index []byte, size int, want func(name []byte) bool) (map[string][]byte, error) {
-	if len(index) < 12+size || string(index[:4]) != "DIRC" || size != sha1.Size && size != sha256.Size {
+	if size != sha1.Size && size != sha256.Size {
+		return nil, errIndex
+	}
+	found := map[string][]byte{}
+	_, err := eachEntry(index, size, func(e indexEntry, _ []byte) {
+		if e.plain && want(e.name) {
+			found[string(e.name)] = e.id
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// eachEntry calls each with the entries of an index whose ids have this length, and with what is left of it from there
+// on. It returns what follows the entries, up to the checksum.
+func eachEntry(index []byte, size int, each func(e indexEntry, from []byte)) ([]byte, error) {
+	if len(index) < 12+size || string(index[:4]) != "DIRC" {
 		return nil, errIndex
 	}
 	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
 	if version < 2 || version > 4 {
 		return nil, errIndex
 	}
-	found := map[string][]byte{}
 	rest := index[12 : len(index)-size]
 	var name []byte
 	for range count {
@@ -38,12 +55,10 @@ func GitIndex(index []byte, size int, want func(name []byte) bool) (map[string][
 		if err != nil {
 			return nil, err
 		}
-		if e.plain && want(e.name) {
-			found[string(e.name)] = e.id
-		}
+		each(e, rest)
 		name, rest = e.name, rest[e.length:]
 	}
-	return found, nil
+	return rest, nil
 }
 
 // indexEntry is one entry; plain: of a regular file, merged, with contents; whole: the name is spelled without the one
@@ -98,7 +113,7 @@ func readEntry(b []byte, size int, version uint32, last []byte) (e indexEntry, e
 	if end < 0 {
 		return e, errIndex
 	}
-	e.name = b[at : at+end]
+	e.name, e.whole = b[at:at+end], true
 	e.length = (at + end + 8) &^ 7 // one to eight zero bytes follow
 	if e.length > len(b) {
 		return e, errIndex

@@ -46,32 +46,21 @@ func IndexLinks(index []byte) (Links, error) {
 }
 
 func indexLinks(index []byte, size int) (l Links, err error) {
-	if len(index) < 12+size {
-		return l, errIndex
-	}
-	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
-	if version < 2 || version > 4 {
-		return l, errIndex
-	}
-	body := index[:len(index)-size]
-	at := 12
-	var name []byte
-	starts := make([]start, 0, min(count, uint32(len(index)/statSize)))
-	for range count {
-		e, err := readEntry(body[at:], size, version, name)
-		if err != nil {
-			return l, err
-		}
-		starts = append(starts, start{at, version != 4 || e.whole})
-		switch mode := binary.BigEndian.Uint32(body[at+modeAt:]); mode & 0o170000 {
+	body := index[:max(len(index)-size, 0)]
+	var starts []start
+	rest, err := eachEntry(index, size, func(e indexEntry, from []byte) {
+		starts = append(starts, start{len(body) - len(from), e.whole})
+		switch mode := binary.BigEndian.Uint32(from[modeAt:]); mode & 0o170000 {
 		case 0o160000:
 			l.Gitlinks = append(l.Gitlinks, string(e.name))
 		case 0o040000:
 			l.Folded = append(l.Folded, fmt.Sprintf("%s %x", e.name, e.id))
 		}
-		name, at = e.name, at+e.length
+	})
+	if err != nil {
+		return l, err
 	}
-	return l, l.extensions(body, at, starts)
+	return l, l.extensions(body, len(body)-len(rest), starts)
 }
 
 // extensions looks at what follows the entries.

@@ -20,32 +20,21 @@ func IndexEntries(index []byte) (string, bool) {
 }
 
 func indexEntries(index []byte, size int) ([]byte, error) {
-	if len(index) < 12+size || string(index[:4]) != "DIRC" {
-		return nil, errIndex
-	}
-	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
-	if version < 2 || version > 4 {
-		return nil, errIndex
-	}
 	h := sha256.New()
-	rest := index[12 : len(index)-size]
-	var name []byte
-	for range count {
-		e, err := readEntry(rest, size, version, name)
-		if err != nil {
-			return nil, err
-		}
+	rest, err := eachEntry(index, size, func(e indexEntry, from []byte) {
 		var length [4]byte
 		binary.BigEndian.PutUint32(length[:], uint32(len(e.name)))
 		h.Write(length[:])
 		h.Write(e.name)
-		h.Write(rest[modeAt : modeAt+4])
+		h.Write(from[modeAt : modeAt+4])
 		h.Write(e.id)
-		h.Write([]byte{rest[statSize+size] &^ (nameBits >> 8)}) // stage, and what git assumes
-		if rest[statSize+size]&(extendedBit>>8) != 0 {
-			h.Write(rest[statSize+size+2 : statSize+size+4])
+		h.Write([]byte{from[statSize+size] &^ (nameBits >> 8)}) // stage, and what git assumes
+		if from[statSize+size]&(extendedBit>>8) != 0 {
+			h.Write(from[statSize+size+2 : statSize+size+4])
 		}
-		name, rest = e.name, rest[e.length:]
+	})
+	if err != nil {
+		return nil, err
 	}
 	for len(rest) >= 8 { // extensions; one in capitals is only a help
 		n := binary.BigEndian.Uint32(rest[4:])
