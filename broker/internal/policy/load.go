@@ -200,12 +200,9 @@ func (s Sources) readOrg() (out [2]*source, err error) {
 	if s.OrgDir == "" {
 		return out, nil
 	}
-	for i, name := range fileNames() {
-		path := filepath.Join(s.OrgDir, name)
-		out[i], err = readSource(ScopeOrg, path, func() (*os.File, error) { return ownfile.Org(s.OrgDir, name, s.OrgUID) })
-		if err != nil {
-			return out, err
-		}
+	out, err = readBoth(ScopeOrg, s.OrgDir, s.OrgUID, ownfile.Org)
+	if err != nil {
+		return out, err
 	}
 	// An administrator who relies on the file can have its absence noticed.
 	if out[0] == nil {
@@ -221,9 +218,14 @@ func (s Sources) readUser() (out [2]*source, err error) {
 	if s.UserDir == "" {
 		return out, nil
 	}
+	return readBoth(ScopeUser, s.UserDir, s.UID, ownfile.User)
+}
+
+// readBoth reads the files of a directory that are trusted as they are, as open finds them.
+func readBoth(scope Scope, dir string, uid int, open func(dir, name string, uid int) (*os.File, error)) (out [2]*source,
+	err error) {
 	for i, name := range fileNames() {
-		path := filepath.Join(s.UserDir, name)
-		out[i], err = readSource(ScopeUser, path, func() (*os.File, error) { return ownfile.User(s.UserDir, name, s.UID) })
+		out[i], err = readSource(scope, filepath.Join(dir, name), func() (*os.File, error) { return open(dir, name, uid) })
 		if err != nil {
 			return out, err
 		}
