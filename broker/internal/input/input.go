@@ -52,6 +52,17 @@ func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error
 	return in, nil
 }
 
+// environment sets what CMD has for variables, and says which it does not get.
+func (r *Run) environment(s request.Settings, in *planner.Input, facts host.Facts) {
+	in.Env = request.Environment(r.Env, r.Request, s.Env, s.Profile.Name, facts)
+	for _, name := range r.Request.Unset(r.Env) {
+		r.Warn(request.NotSet(name))
+	}
+	for _, name := range r.Request.Withheld(r.Env, s.Env) {
+		r.Warn(request.NotPassed(name))
+	}
+}
+
 // view collects which files are shown and which are not.
 func (r *Run) view(s request.Settings, in *planner.Input) error {
 	if err := r.project(s, in); err != nil {

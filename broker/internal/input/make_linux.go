@@ -29,13 +29,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 		return nil, nil, err
 	}
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
-	in.Env = request.Environment(r.Env, r.Request, s.Env, s.Profile.Name, facts)
-	for _, name := range r.Request.Unset(r.Env) {
-		r.Warn(request.NotSet(name))
-	}
-	for _, name := range r.Request.Withheld(r.Env, s.Env) {
-		r.Warn(request.NotPassed(name))
-	}
+	r.environment(s, in, facts)
 	r.showToolConfs(s, in)
 	r.pnpmStore(s, in)
 	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify,

@@ -23,13 +23,7 @@ func (r *Run) Seatbelt(s request.Settings, facts host.Facts) (*planner.Input, er
 	if err = r.view(s, in); err != nil {
 		return nil, err
 	}
-	in.Env = request.Environment(r.Env, r.Request, s.Env, s.Profile.Name, facts)
-	for _, name := range r.Request.Unset(r.Env) {
-		r.Warn(request.NotSet(name))
-	}
-	for _, name := range r.Request.Withheld(r.Env, s.Env) {
-		r.Warn(request.NotPassed(name))
-	}
+	r.environment(s, in, facts)
 	r.showToolConfs(s, in)
 	reach, _ := s.Reach()
 	in.Placed, in.ShareNet, in.Asks = true, reach == policy.AllHosts, r.Asks
