@@ -34,6 +34,11 @@ func (j *job) bind() bool {
 		p = below(base, p)
 	}
 	n := j.leads(p, false)
+	return j.makeAt(n, func(n *name) syscall.Errno { return j.bindAt(n, said) })
+}
+
+// makeAt has a name made that may be, or where it leads: try says ELOOP where a link is in its way.
+func (j *job) makeAt(n *name, try func(*name) syscall.Errno) bool {
 	for range maxLinks {
 		if n == nil {
 			return j.elsewhere()
@@ -42,7 +47,7 @@ func (j *job) bind() bool {
 		no := n.root.judge.mayMake(n, v, byOther)
 		e := syscall.Errno(unix.ELOOP)
 		if no == 0 {
-			e = j.bindAt(n, said)
+			e = try(n)
 		}
 		if e != unix.ELOOP {
 			return j.answer(e)

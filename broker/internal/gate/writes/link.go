@@ -3,7 +3,6 @@
 package writes
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,29 +45,16 @@ func (j *job) nameless(p string) (int, bool) {
 // linkNameless gives an object a name.
 func (j *job) linkNameless(fd int) bool {
 	to := j.named(j.d.dir2, j.d.path2, j.mem[1][:], false)
-	for range maxLinks {
-		if to == nil {
-			return j.elsewhere()
+	return j.makeAt(to, func(to *name) syscall.Errno {
+		if mountOf(fd) != to.root.mount {
+			return unix.ELOOP
 		}
-		e := syscall.Errno(unix.ELOOP)
-		v := to.root.judge.of(to)
-		no := to.root.judge.mayMake(to, v, byOther)
-		if no == 0 && mountOf(fd) == to.root.mount {
-			e = j.linkTo(fd, to)
-		}
+		e := j.linkTo(fd, to)
 		if e == 0 {
 			j.witness(to)
 		}
-		if e != unix.ELOOP {
-			return j.answer(e)
-		}
-		where := j.straight(to.abs(), to.slash, false)
-		if where != nil && where.rel == to.rel {
-			return j.refuse(to, v, cmp.Or(no, unix.EROFS))
-		}
-		to = where
-	}
-	return j.answer(unix.ELOOP)
+		return e
+	})
 }
 
 func (j *job) linkTo(fd int, to *name) syscall.Errno {
