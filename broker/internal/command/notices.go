@@ -6,7 +6,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 )
 
-// maxNotices is how many lines a project's files can make every run begin with.
+// maxNotices is how many lines a project's files can make a run begin with.
 const maxNotices = 12
 
 // Notices says what of the files does not count. A project can fill its files with such things.

@@ -27,6 +27,7 @@ import (
 	"sbx.example/sbx/broker/internal/netns"
 	"sbx.example/sbx/broker/internal/placeholders"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/report"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/session"
@@ -104,7 +105,7 @@ func (x *attempt) configure(again bool) error {
 		}
 	}
 	if !r.Quiet && !again {
-		b.Notices(x.cfg.Notices)
+		b.Notices(x.notices())
 	}
 	if err := x.choose(); err != nil {
 		return err
@@ -112,6 +113,12 @@ func (x *attempt) configure(again bool) error {
 	// the helper mounts no file server
 	x.facts.Fuse = x.facts.Fuse && r.helper == nil && !r.inPlace && !r.noFuse
 	return nil
+}
+
+// notices are what a person was not told of the files before. Who reads a terminal is told with them.
+func (x *attempt) notices() []policy.Notice {
+	src := request.Sources(x.b.Env, x.facts, x.r.ProjectRoot(x.facts))
+	return x.cfg.Layers.Untold(src, x.cfg.Notices, !x.r.DryRun && launch.IsTerminal(x.b.Std[2]))
 }
 
 // ask makes the planner's input, and what the session asks and reaches. Nothing is made on the host.
