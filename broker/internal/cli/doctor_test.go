@@ -81,11 +81,12 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestEngineOptions: what doctor says of /dev/fuse alone and what it says of namespaces name the same thing of an engine.
+// TestEngineOptions: what doctor says of /dev/fuse alone and what it says of namespaces name the same of an engine.
 func TestEngineOptions(t *testing.T) {
 	for name, want := range map[string]string{"podman": "--security-opt unmask=ALL --device /dev/fuse;",
-		"docker":     "--security-opt systempaths=unconfined --device /dev/fuse;",
-		"kubernetes": "hostUsers: false and securityContext.procMount: Unmasked, a device plugin that gives the pod /dev/fuse;"} {
+		"docker": "--security-opt systempaths=unconfined --device /dev/fuse;",
+		"kubernetes": "hostUsers: false and securityContext.procMount: Unmasked, a device plugin that gives the pod " +
+			"/dev/fuse;"} {
 		got, device := engineOptions(name, true, false, false), strings.TrimPrefix(fuseOption(name), name+" run ")
 		if !strings.Contains(got, "of "+name+": "+want) || !strings.Contains(got, device+";") {
 			t.Errorf("%s\n%s", got, device)

@@ -159,14 +159,25 @@ func (c *Command) nearest(rows []Option, word string) string {
 	if h := HintOf(c.Known, word); h != "" {
 		return h
 	}
-	names := make([]string, len(rows))
+	var names []string
 	for i := range rows {
-		names[i] = rows[i].Name
+		names = append(names, rows[i].Name)
 	}
-	if best := nearest.Name(strings.TrimLeft(word, "-"), names); best != "" {
-		return "did you mean --" + best + "?"
+	for _, k := range c.Known { // who brings a word from elsewhere may mistype that
+		for _, w := range strings.Fields(k.Words) {
+			if long, ok := strings.CutPrefix(w, "--"); ok {
+				names = append(names, long)
+			}
+		}
 	}
-	return "see sbx " + c.Name + " --help"
+	switch best := "--" + nearest.Name(strings.TrimLeft(word, "-"), names); {
+	case best == "--":
+		return "see sbx " + c.Name + " --help"
+	case find(rows, best) == nil:
+		return HintOf(c.Known, best)
+	default:
+		return "did you mean " + best + "?"
+	}
 }
 
 // Usage is how the command is typed, a line each way.
