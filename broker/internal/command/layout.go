@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,6 +132,34 @@ func table(heads []Column, rows [][]string, width int) string {
 		b.WriteString(text + "\n")
 	}
 	return b.String()
+}
+
+// Records is a table of which nothing is cut. A terminal that is too narrow for it, also without the last column, has a
+// paragraph for each row.
+func (t *Term) Records(heads []Column, rows [][]string) string {
+	return records(heads, rows, columns(t.Std[1]))
+}
+
+func records(heads []Column, rows [][]string, width int) string {
+	for n := len(heads); n >= len(heads)-1; n-- {
+		text := table(heads[:n], rows, 0)
+		wide := func(line string) bool { return len(line) > width }
+		if width == 0 || !slices.ContainsFunc(strings.Split(text, "\n"), wide) {
+			return text
+		}
+	}
+	margin := 0
+	for _, h := range heads[1:] {
+		margin = max(margin, len(h.Head))
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		b.WriteString(r[0] + "\n")
+		for i, h := range heads[1:] {
+			fmt.Fprintf(&b, "%s%-*s%s%s\n", gap, margin, strings.ToLower(h.Head), gap, r[i+1])
+		}
+	}
+	return fold(b.String(), width)
 }
 
 // fit says how wide each column but the last is, 0 where it is left out.

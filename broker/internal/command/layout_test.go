@@ -73,3 +73,35 @@ func TestTable(t *testing.T) {
 		}
 	}
 }
+
+// TestRecords: nothing of a record is cut: the last column goes where that is enough, else each is a paragraph.
+func TestRecords(t *testing.T) {
+	heads := []Column{{Head: "NAME"}, {Head: "HOSTS"}, {Head: "VALUE"}, {Head: "FROM"}}
+	rows := [][]string{{"api", "api.one.test uploads.one.test", "variable: TOKEN", "~/.config/sbx/config.toml:2"},
+		{"b", "two.test", "sealed", "~/.config/sbx/config.toml:7"}}
+	const head = "NAME  HOSTS                          VALUE            "
+	for width, want := range map[int]string{
+		0: head + "FROM\n" +
+			"api   api.one.test uploads.one.test  variable: TOKEN  ~/.config/sbx/config.toml:2\n" +
+			"b     two.test                       sealed           ~/.config/sbx/config.toml:7\n",
+		80: strings.TrimRight(head, " ") + "\n" +
+			"api   api.one.test uploads.one.test  variable: TOKEN\n" +
+			"b     two.test                       sealed\n",
+		40: "api\n" +
+			"  hosts  api.one.test uploads.one.test\n" +
+			"  value  variable: TOKEN\n" +
+			"  from   ~/.config/sbx/config.toml:2\n" +
+			"b\n  hosts  two.test\n  value  sealed\n" +
+			"  from   ~/.config/sbx/config.toml:7\n",
+		30: "api\n" +
+			"  hosts  api.one.test\n         uploads.one.test\n" +
+			"  value  variable: TOKEN\n" +
+			"  from\n         ~/.config/sbx/config.toml:2\n" +
+			"b\n  hosts  two.test\n  value  sealed\n" +
+			"  from\n         ~/.config/sbx/config.toml:7\n",
+	} {
+		if got := records(heads, rows, width); got != want {
+			t.Errorf("%d:\n%swant\n%s", width, got, want)
+		}
+	}
+}

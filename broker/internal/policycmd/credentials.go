@@ -361,8 +361,8 @@ func (t Commands) showCredentials(c *credentialCall, usage string) int {
 		table = append(table, []string{r.Name, quoting.ASCII(cmp.Or(strings.Join(r.Hosts, " "), "hosts of "+r.Kind)),
 			quoting.ASCII(r.Value), quoting.ASCII(cmp.Or(allow, "everything")), quoting.ASCII(r.Origin)})
 	}
-	t.Print(t.Table([]command.Column{{Head: "NAME"}, {Head: "HOSTS"}, {Head: "VALUE"}, {Head: "ALLOWS", Spare: 2},
-		{Head: "FROM", Spare: 1}}, table))
+	t.Print(t.Records([]command.Column{{Head: "NAME"}, {Head: "HOSTS"}, {Head: "VALUE"}, {Head: "ALLOWS"}, {Head: "FROM"}},
+		table))
 	return 0
 }
 
