@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -18,28 +17,44 @@ import (
 	"filippo.io/age"
 
 	"sbx.example/sbx/shared/proxied"
+	"sbx.example/sbx/shared/turn"
 )
 
 // login holds the tokens that the token endpoint of one credential has issued (RFC 6749, 5.1). Programs inside have
 // placeholders of them. Those last as long as the login, not the session: a program keeps them in files of its own.
+// What sessions share of it is in shared.go.
 type login struct {
 	proxied.Secret
 	out *reports
 	to  age.Recipient
+	shared
 
 	mu     sync.Mutex
-	tokens []token // in the order of the fields; the first is the one that requests carry
+	tokens []token   // in the order of the fields; the first is the one that requests carry
+	last   answer    // that has issued them
+	mark   turn.Mark // of what is kept: the tokens are as new at least
+	ended  bool      // the login was removed
 }
 
 // token is one field of an answer. Without a value it was never issued, and nobody knows its placeholder.
 type token struct{ Field, Placeholder, Value string }
 
+// answer is one of the token endpoint's as it was let in.
+type answer struct {
+	Asked string // the digest of the request; "": it is for that one alone
+	Kind  string // of the body
+	Body  []byte
+}
+
 // maxLogin bounds what is kept of a login, and the bodies of requests to a token endpoint and of its answers.
 const maxLogin = 1 << 20
 
+// maxAnswer bounds an answer that is kept.
+const maxAnswer = 64 << 10
+
 // readLogin takes what was kept of a login, which may be nothing, and to whom it is sealed.
-func readLogin(f *os.File, s proxied.Secret, out *reports) (*login, error) {
-	l := &login{Secret: s, out: out}
+func readLogin(f *os.File, s proxied.Secret, out *reports, over <-chan struct{}) (*login, error) {
+	l := &login{Secret: s, out: out, mark: s.Mark}
 	public, err := os.ReadFile(store{s.Keys}.at(proxied.PublicKey))
 	if err != nil {
 		return nil, err
@@ -47,32 +62,51 @@ func readLogin(f *os.File, s proxied.Secret, out *reports) (*login, error) {
 	if l.to, err = age.ParseX25519Recipient(string(bytes.TrimSpace(public))); err != nil {
 		return nil, err
 	}
-	var kept []token
-	from := bufio.NewReader(f)
-	if _, err := from.Peek(1); err == nil {
-		text, err := opened(from, s.Keys)
-		if err != nil {
-			return nil, err
-		}
-		if json.NewDecoder(io.LimitReader(text, maxLogin)).Decode(&kept) != nil {
-			return nil, errors.New("what is sealed is no login: sbx secret rm " + s.Name + ", and add it again")
-		}
+	if l.shared, err = newShared(f, over); err != nil || len(s.Kept) == 0 {
+		l.begin(nil)
+		return l, err
 	}
-	l.begin(kept)
-	return l, nil
+	text, err := opened(bytes.NewReader(s.Kept), s.Keys)
+	if err == nil {
+		err = l.take(text)
+	}
+	return l, err
 }
 
-// begin makes placeholders for the fields of which none is kept.
+// take takes over what was sealed.
+func (l *login) take(text io.Reader) error {
+	var kept []token
+	from := json.NewDecoder(io.LimitReader(text, maxLogin))
+	if from.Decode(&kept) != nil {
+		return errors.New("what is sealed is no login: sbx secret rm " + l.Name + ", and add it again")
+	}
+	var last answer
+	_ = from.Decode(&last) // there may be none
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begin(kept)
+	l.last = last
+	return nil
+}
+
+// begin has the tokens be those that are kept, and makes placeholders for the fields of which none ever was.
 func (l *login) begin(kept []token) {
-	for _, name := range l.Fields {
-		t := token{Field: name, Placeholder: newPlaceholder(l.Name, name)}
+	var list []token
+	for i, name := range l.Fields {
+		t := token{Field: name}
+		if i < len(l.tokens) {
+			t.Placeholder = l.tokens[i].Placeholder
+		} else {
+			t.Placeholder = newPlaceholder(l.Name, name)
+		}
 		for _, k := range kept {
 			if k.Field == name {
 				t = k
 			}
 		}
-		l.tokens = append(l.tokens, t)
+		list = append(list, t)
 	}
+	l.tokens = list
 }
 
 // secrets are the tokens as they are now.
@@ -140,8 +174,9 @@ func (l *login) asked(kind string, body []byte) []byte {
 }
 
 // issued takes the tokens out of an answer of the token endpoint and keeps them. What it returns has placeholders for
-// them, and nothing that was not read as what kind says: a form, or JSON. some says that there were tokens.
-func (l *login) issued(kind string, body []byte) (out []byte, some bool, _ error) {
+// them, and nothing that was not read as what kind says: a form, or JSON. some says that there were tokens. asked is
+// the digest of a request that others may make as well, who get the same answer.
+func (l *login) issued(kind, asked string, body []byte) (out []byte, some bool, _ error) {
 	read, write := readObject, written
 	if isForm(kind) {
 		read, write = readForm, writtenForm
@@ -150,6 +185,24 @@ func (l *login) issued(kind string, body []byte) (out []byte, some bool, _ error
 	if err != nil {
 		return nil, false, err
 	}
+	l.telling <- struct{}{} // nobody replaces the tokens meanwhile
+	defer func() { <-l.telling }()
+	object, some, err = l.replace(object)
+	if err != nil {
+		return nil, false, err
+	}
+	if out = write(object); !some {
+		return out, false, nil
+	}
+	var a answer
+	if asked != "" && len(out) <= maxAnswer {
+		a = answer{asked, kind, out}
+	}
+	return out, true, l.keep(a)
+}
+
+// replace has the tokens of an answer be the login's, and returns the answer with placeholders.
+func (l *login) replace(object map[string]any) (out map[string]any, some bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := map[int]string{}
@@ -161,15 +214,10 @@ func (l *login) issued(kind string, body []byte) (out []byte, some bool, _ error
 		l.tokens[i].Placeholder = likeIt(l.tokens[i].Placeholder, value, func(v any) any { return l.swap(v, old) })
 	}
 	cover := l.covering(found)
-	if len(found) > 0 {
-		for i, value := range found {
-			l.tokens[i].Value = value
-		}
-		if err := l.keep(); err != nil {
-			return nil, false, fmt.Errorf("what it has issued cannot be sealed: %w", err)
-		}
+	for i, value := range found {
+		l.tokens[i].Value = value
 	}
-	return write(l.swap(object, cover)), len(found) > 0, nil
+	return l.swap(object, cover).(map[string]any), len(found) > 0, nil
 }
 
 // find collects the tokens, at whatever depth they are.
@@ -254,19 +302,6 @@ func (l *login) swap(v any, cover *strings.Replacer) any {
 		return out
 	}
 	return v
-}
-
-// keep has sbx write down the tokens, sealed: this program writes no files.
-func (l *login) keep() error {
-	text, err := json.Marshal(l.tokens)
-	if err != nil {
-		return err
-	}
-	sealed, err := sealTo(l.to, text)
-	if err == nil {
-		l.out.send(proxied.Report{Issued: &proxied.Issued{Secret: l.Name, Sealed: sealed}})
-	}
-	return err
 }
 
 // readWhole reads a body that has to be looked at as a whole.

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +25,7 @@ import (
 )
 
 const usage = `usage: sbx-proxy serve
-       sbx-proxy seal DIR NAME | open DIR | unlock DIR | lock DIR | unlocked DIR
+       sbx-proxy seal DIR NAME | reseal DIR KEY | open DIR | unlock DIR | lock DIR | unlocked DIR
        sbx-proxy keyring BUS | keep BUS NAME | fetch BUS NAME | forget BUS NAME
 all of them by sbx alone: see sbx secret --help
 `
@@ -54,6 +55,8 @@ func run(args []string) int {
 		do = func() error { return verbs[args[0]](store{args[1]}) }
 	case len(args) == 3 && args[0] == "seal":
 		do = func() error { return store{args[1]}.seal(args[2]) }
+	case len(args) == 3 && args[0] == "reseal":
+		do = func() error { return store{args[1]}.reseal(args[2], os.Stdin, os.Stdout) }
 	default:
 		fmt.Fprint(os.Stderr, usage)
 		return statusUsage
@@ -70,29 +73,28 @@ func serve() int {
 	conf, out := os.NewFile(proxied.FdConfig, "configuration"), &reports{to: os.NewFile(proxied.FdReport, "reports")}
 	in := json.NewDecoder(conf)
 	var c proxied.Config
-	var o *orders
+	var p *proxy
 	err := in.Decode(&c)
 	if err == nil {
-		o = newOrders(out, c.Asks)
-		err = begin(&c, out, o)
+		p, err = begin(&c, out)
 	}
 	if err != nil {
 		out.send(proxied.Report{Failed: err.Error()})
 		return 1
 	}
-	o.follow(in) // its end is the session's
+	p.orders.follow(in) // its end is the session's
+	p.finish(time.Second)
 	return 0
 }
 
 // begin reads the secrets, gives up what is not needed any more, and serves.
-func begin(c *proxied.Config, out *reports, o *orders) error {
-	p := &proxy{conf: c, out: out, orders: o}
+func begin(c *proxied.Config, out *reports) (*proxy, error) {
+	p := &proxy{conf: c, out: out, orders: newOrders(out, c.Asks)}
+	p.orders.told = p.told
 	for i, s := range c.Secrets {
 		f := os.NewFile(uintptr(proxied.FdFirst+i), s.Name)
-		err := p.read(f, s)
-		f.Close()
-		if err != nil {
-			return fmt.Errorf("secret %s: %w", s.Name, err)
+		if err := p.read(f, s); err != nil {
+			return nil, fmt.Errorf("secret %s: %w", s.Name, err)
 		}
 	}
 	var listeners []net.Listener
@@ -101,7 +103,7 @@ func begin(c *proxied.Config, out *reports, o *orders) error {
 		l, err := net.FileListener(f)
 		f.Close()
 		if err != nil {
-			return fmt.Errorf("listening inside: %w", err)
+			return nil, fmt.Errorf("listening inside: %w", err)
 		}
 		listeners = append(listeners, l)
 	}
@@ -110,18 +112,18 @@ func begin(c *proxied.Config, out *reports, o *orders) error {
 	}
 	roots, err := readRoots(c.Roots)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g, err := newGate(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.upstream = func(s *proxied.Site) http.RoundTripper { return g.at(s.Host).transport(roots) }
 	if err := p.prepare(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := confine(c); err != nil {
-		return err
+		return nil, err
 	}
 	for i, l := range listeners {
 		go p.listen(l, c.Listeners[i])
@@ -131,5 +133,5 @@ func begin(c *proxied.Config, out *reports, o *orders) error {
 		ready.CA = p.ca.pem
 	}
 	out.send(proxied.Report{Ready: ready})
-	return nil
+	return p, nil
 }

@@ -19,6 +19,8 @@ import (
 type orders struct {
 	out  *reports
 	asks bool
+	told func(*proxied.Tokens)
+	over chan struct{} // closed when nothing more is said
 
 	mu      sync.Mutex
 	last    uint64
@@ -27,18 +29,24 @@ type orders struct {
 }
 
 func newOrders(out *reports, asks bool) *orders {
-	return &orders{out: out, asks: asks, waiting: map[uint64]chan string{}, live: map[*exchange]func(){}}
+	return &orders{out: out, asks: asks, over: make(chan struct{}), waiting: map[uint64]chan string{},
+		live: map[*exchange]func(){}}
 }
 
 // follow carries orders out until sbx closes its end.
 func (o *orders) follow(in *json.Decoder) {
+	defer close(o.over)
 	for {
 		var x proxied.Order
 		if in.Decode(&x) != nil {
 			return
 		}
-		if len(x.Cut) > 0 {
-			o.cut(x.Cut)
+		switch {
+		case len(x.Cut) > 0:
+			go o.cut(x.Cut) // what is cut may wait for tokens; sbx says one at a time
+			continue
+		case x.Tokens != nil:
+			o.told(x.Tokens)
 			continue
 		}
 		o.mu.Lock()
@@ -83,6 +91,23 @@ func (o *orders) begin(w http.ResponseWriter, r *http.Request, x *exchange) (_ c
 		why = "the request has ended"
 	}
 	return ctx, end, why
+}
+
+// alone has a request go on when its client leaves: the server may have done what it was asked, and what it says then
+// must not be lost. A cut ends it.
+func (o *orders) alone(ctx context.Context, x *exchange) (context.Context, func()) {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), askPatience)
+	if o == nil || !o.asks {
+		return own, cancel
+	}
+	o.mu.Lock()
+	end := o.live[x]
+	o.live[x] = func() { end(); cancel() }
+	o.mu.Unlock()
+	if ctx.Err() != nil {
+		cancel()
+	}
+	return own, cancel
 }
 
 // cutPatience is how long what is cut may take to end. Then the program ends, and with it everything.

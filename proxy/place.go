@@ -16,6 +16,9 @@ import (
 func (p *proxy) put(site *proxied.Site, r *http.Request) (used []*secret) {
 	for i, at := range site.Places {
 		s := p.secret(at.Secret)
+		if s.value == "" && s.aws == nil { // a login that nobody has, or that has ended
+			continue
+		}
 		if site.Inject && i == 0 {
 			inject(at, s, r)
 			used = append(used, s)

@@ -58,6 +58,10 @@ type lab struct {
 	pool    *x509.CertPool // whom a client inside trusts
 	key     *age.X25519Identity
 	kept    []byte // of a login, sealed to the key
+	dir     string // where logins are kept
+	keeper  *keeper
+	up      *http.Transport
+	conf    *proxied.Config
 }
 
 // newLab has a credential for one.test; two.test was granted with another one, and three.test with none.
@@ -67,7 +71,7 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, servers: map[string]*outside{}, pool: x509.NewCertPool(), key: key}
+	l := &lab{t: t, servers: map[string]*outside{}, key: key, dir: t.TempDir()}
 	roots := x509.NewCertPool()
 	for _, host := range []string{"one.test", "two.test", "three.test"} {
 		o := &outside{}
@@ -102,25 +106,8 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 	if change != nil {
 		change(conf)
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for s := bufio.NewScanner(r); s.Scan(); {
-			var x proxied.Report
-			l.mu.Lock()
-			if json.Unmarshal(s.Bytes(), &x) == nil && x.Use != nil {
-				l.uses = append(l.uses, *x.Use)
-			}
-			if x.Issued != nil {
-				l.kept = x.Issued.Sealed
-			}
-			l.mu.Unlock()
-		}
-	}()
-	up := gate{}.transport(roots)
-	up.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	l.conf, l.up = conf, gate{}.transport(roots)
+	l.up.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, _ := net.SplitHostPort(address)
 		o := l.servers[host]
 		if o == nil {
@@ -128,8 +115,22 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, o.Listener.Addr().String())
 	}
-	l.p = &proxy{conf: conf, out: &reports{to: w}, upstream: func(*proxied.Site) http.RoundTripper { return up },
-		secrets: []secret{
+	t.Cleanup(l.up.CloseIdleConnections)
+	l.start()
+	return l
+}
+
+// start starts a session.
+func (l *lab) start() {
+	t, conf := l.t, l.conf
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.pool = x509.NewCertPool()
+	l.p = &proxy{conf: conf, out: &reports{to: w}, upstream: func(*proxied.Site) http.RoundTripper { return l.up },
+		orders: newOrders(&reports{to: w}, false), secrets: []secret{
 			{proxied.Secret{Name: "one", Placeholder: ghost}, real, nil},
 			{proxied.Secret{Name: "two", Placeholder: "sbx-placeholder-two-abcdefgh"}, "SECOND", nil}}}
 	for _, s := range conf.Secrets {
@@ -137,10 +138,17 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 			l.p.secrets = append(l.p.secrets, secret{Secret: s, aws: &realKey})
 			continue
 		}
-		g := &login{Secret: s, out: l.p.out, to: l.key.Recipient()}
-		g.begin(nil)
-		l.p.logins = append(l.p.logins, g)
+		l.p.logins = append(l.p.logins, l.login(s))
 	}
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		l.hear(r)
+	}()
+	t.Cleanup(func() {
+		w.Close()
+		<-heard
+	})
 	if err := l.p.prepare(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +158,7 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { in.Close(); up.CloseIdleConnections() })
+		t.Cleanup(func() { in.Close() })
 		if i == 0 {
 			l.addr = in.Addr().String()
 			l.tlsAddr = l.addr
@@ -160,7 +168,31 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 		}
 		go l.p.listen(in, at)
 	}
-	return l
+}
+
+// hear does what sbx does about reports.
+func (l *lab) hear(from io.Reader) {
+	for s := bufio.NewScanner(from); s.Scan(); {
+		var x proxied.Report
+		if json.Unmarshal(s.Bytes(), &x) != nil {
+			continue
+		}
+		l.mu.Lock()
+		if x.Use != nil {
+			l.uses = append(l.uses, *x.Use)
+		}
+		if x.Issued != nil {
+			l.kept = x.Issued.Sealed
+		}
+		k := l.keeper
+		l.mu.Unlock()
+		switch {
+		case x.Issued != nil:
+			l.p.told(k.issued(x.Issued))
+		case x.Newer != nil:
+			l.p.told(k.newer(x.Newer))
+		}
+	}
 }
 
 // client is one inside that resolves every name to the proxy.

@@ -64,10 +64,11 @@ func (p *proxy) prepare() error {
 // read takes the value of a secret, or what was kept of a login.
 func (p *proxy) read(f *os.File, s proxied.Secret) error {
 	if len(s.Fields) > 0 {
-		l, err := readLogin(f, s, p.out)
+		l, err := readLogin(f, s, p.out, p.orders.over)
 		p.logins = append(p.logins, l)
 		return err
 	}
+	defer f.Close()
 	x, err := readSecret(f, s)
 	p.secrets = append(p.secrets, x)
 	return err

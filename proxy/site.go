@@ -48,12 +48,14 @@ func newSite(p *proxy, conf *proxied.Site, index int) *site {
 
 // exchange is what is known of one request while it is under way.
 type exchange struct {
-	site  int
-	used  []*secret
-	cover []covered // what must not come back of this request
-	login *login    // whose token endpoint is asked; nil: none
-	model string
-	asked int64 // bytes of the request
+	site   int
+	used   []*secret
+	cover  []covered // what must not come back of this request
+	login  *login    // whose token endpoint is asked; nil: none
+	leave  func()    // gives the turn to ask it to others; nil: there was none to take
+	digest string    // of the request to it, where others may make the same
+	model  string
+	asked  int64 // bytes of the request
 
 	signer   *secret         // the access key whose placeholder has signed it; nil: none
 	verified *sigv4.Verified // its signature, if that is right and for what was granted
@@ -65,9 +67,7 @@ type exchangeKey struct{}
 
 // ServeHTTP carries out what the site's rules allow.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	refuse := func(status int, why string) {
-		s.p.refuse(w, proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: why})
-	}
+	refuse := func(status int, why string) { s.refuse(w, r, status, why) }
 	allow, login := s.Allow, s.loginAt(r)
 	if login != nil {
 		allow = nil
@@ -106,10 +106,15 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if x.login != nil {
-		if status, why := x.ask(s, r); why != "" {
-			refuse(status, why)
+		if r = r.WithContext(ctx); !x.ask(s, w, r) {
 			return
 		}
+		defer x.leave()
+		ctx, end = s.p.orders.alone(ctx, x)
+		defer end()
+	} else if why := s.newest(ctx, r); why != "" {
+		refuse(http.StatusForbidden, why)
+		return
 	}
 	defer func() {
 		if x.large {
@@ -119,6 +124,38 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x)); s.signed(w, r, x) {
 		s.forward.ServeHTTP(bareHints{w}, r)
 	}
+}
+
+// newest has the tokens of logins be those that were issued last, and says why the request is not made. What cannot be
+// had, the token endpoint will be asked for.
+func (s *site) newest(ctx context.Context, r *http.Request) (why string) {
+	for _, at := range s.Places {
+		l := s.p.login(at.Secret)
+		if l == nil {
+			continue
+		}
+		_ = l.newest(ctx, true)
+		if !l.hasEnded() {
+			continue
+		}
+		for _, t := range l.secrets() {
+			if mentions(r, t.Placeholder) {
+				return "credential " + l.Name + " was removed"
+			}
+		}
+	}
+	return ""
+}
+
+// refuse answers a request that is not made.
+func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
+	s.p.refuse(w, proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: why})
+}
+
+// fail answers a request that could not be made.
+func (s *site) fail(w http.ResponseWriter, r *http.Request, status int, why string) {
+	s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Failed: why})
+	http.Error(w, "sbx: "+s.Host+": "+why, status)
 }
 
 // versioned serves the site to clients that were told its address. Tools disagree on whether that ends in the API's
@@ -229,7 +266,9 @@ func (s *site) answered(r *http.Response) error {
 			Status: r.StatusCode, Endpoint: s.endpoint()})
 	}
 	if x.login != nil { // first: a token that is covered could not be kept
-		if err := x.tokens(s, r); err != nil {
+		err := x.tokens(s, r)
+		x.leave() // however long the client takes to read
+		if err != nil {
 			return err
 		}
 	}
@@ -242,23 +281,23 @@ func (s *site) answered(r *http.Response) error {
 
 // failed answers where the server could not be asked.
 func (s *site) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if x := r.Context().Value(exchangeKey{}).(*exchange); x.leave != nil {
+		x.leave()
+	}
 	if errors.Is(err, errMarked) { // which is reported
 		http.Error(w, "sbx: refused: "+errMarked.Error(), http.StatusForbidden)
 		return
 	}
 	var chunk sigv4.ChunkError
 	if errors.As(err, &chunk) {
-		s.p.refuse(w, proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: http.StatusForbidden,
-			Refused: chunk.Error()})
+		s.refuse(w, r, http.StatusForbidden, chunk.Error())
 		return
 	}
 	if errors.Is(err, context.Canceled) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	why := s.why(err)
-	s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: http.StatusBadGateway, Failed: why})
-	http.Error(w, "sbx: "+s.Host+": "+why, http.StatusBadGateway)
+	s.fail(w, r, http.StatusBadGateway, s.why(err))
 }
 
 // why words an error of the connection outside. It must hold nothing of the request.
@@ -277,6 +316,8 @@ func (s *site) why(err error) string {
 		return "its certificate is not trusted by this host"
 	case errors.Is(err, errClosed):
 		return "it leads to " + errClosed.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it has not answered in time"
 	case errors.As(err, &name):
 		return "its name cannot be looked up: " + name.Err
 	case errors.As(err, &op):

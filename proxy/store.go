@@ -232,6 +232,26 @@ func opened(f io.Reader, dir string) (io.Reader, error) {
 	return r, nil
 }
 
+// reseal reads what is sealed and seals it to another key: to that of a session which has the same login.
+func (s store) reseal(key string, in io.Reader, out io.Writer) error {
+	to, err := age.ParseX25519Recipient(key)
+	if err != nil {
+		return err
+	}
+	text, err := opened(in, s.dir)
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(io.LimitReader(text, maxLogin))
+	if err == nil {
+		b, err = sealTo(to, b)
+	}
+	if err == nil {
+		_, err = out.Write(b)
+	}
+	return err
+}
+
 // ask reads a line that is not shown, or what a pipe holds.
 func ask(f *os.File, question string) ([]byte, error) {
 	fd := int(f.Fd())

@@ -4,12 +4,17 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"sbx.example/sbx/shared/proxied"
+	"sbx.example/sbx/shared/turn"
 )
 
 // tokenError says why an answer of a token endpoint does not go on: what cannot be read may hold a token.
@@ -30,21 +35,61 @@ func (s *site) loginAt(r *http.Request) *login {
 	return nil
 }
 
-// ask prepares a request to a token endpoint, and says why it is not made. Its answer has to be read: it may be neither
-// a part, nor compressed in a way that only the client knows, nor another protocol.
-func (x *exchange) ask(s *site, r *http.Request) (status int, why string) {
+// ask prepares a request to a token endpoint and waits for its turn, and says whether the request is to be made: else
+// it was answered. Its answer has to be read: it may be neither a part, nor compressed in a way that only the client
+// knows, nor another protocol.
+func (x *exchange) ask(s *site, w http.ResponseWriter, r *http.Request) bool {
+	l := x.login
 	if upgrades(r) {
-		return http.StatusNotImplemented, "a change of the protocol at a token endpoint"
+		s.refuse(w, r, http.StatusNotImplemented, "a change of the protocol at a token endpoint")
+		return false
+	}
+	select {
+	case l.places <- struct{}{}:
+		defer func() { <-l.places }()
+	default:
+		s.fail(w, r, http.StatusServiceUnavailable, "too many requests wait for its token endpoint")
+		return false
 	}
 	body, err := readWhole(r.Body)
 	if err != nil {
-		return http.StatusRequestEntityTooLarge, "a request to a token endpoint: " + err.Error()
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, "a request to a token endpoint: "+err.Error())
+		return false
 	}
 	for _, name := range [...]string{"Range", "If-Range", "Accept-Encoding", "TE"} {
 		r.Header.Del(name)
 	}
+	asked := digest(r, body)
+	was, _ := l.turn.Mark()
+	leave, err := l.await(r.Context())
+	if err == nil {
+		if err = l.newest(r.Context(), false); l.hasEnded() {
+			err = turn.ErrEnded
+		}
+		if err != nil {
+			leave()
+		}
+	}
+	switch {
+	case errors.Is(err, turn.ErrEnded):
+		s.refuse(w, r, http.StatusForbidden, "credential "+l.Name+" was removed")
+		return false
+	case err != nil:
+		s.fail(w, r, http.StatusServiceUnavailable, err.Error())
+		return false
+	}
+	x.leave = leave
 	if r.Header.Get("Content-Encoding") == "" {
-		body = x.login.asked(r.Header.Get("Content-Type"), body)
+		real := l.asked(r.Header.Get("Content-Type"), body)
+		if !bytes.Equal(real, body) { // it presents a token, which others do as well
+			x.digest = asked
+		}
+		body = real
+	}
+	if a, ok := l.known(x.digest, was); ok && x.digest != "" {
+		leave()
+		s.answer(w, r, l, a)
+		return false
 	}
 	for _, k := range s.p.known() { // what was not put in is no token that belongs there
 		if bytes.Contains(body, []byte(k.Placeholder)) {
@@ -52,7 +97,28 @@ func (x *exchange) ask(s *site, r *http.Request) (status int, why string) {
 		}
 	}
 	setBody(r, body)
-	return 0, ""
+	return true
+}
+
+// digest is the same for requests that ask a token endpoint for the same.
+func digest(r *http.Request, body []byte) string {
+	h := sha256.New()
+	for _, s := range []string{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"),
+		r.Header.Get("Authorization")} {
+		fmt.Fprintf(h, "%q\n", s)
+	}
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// answer answers as the token endpoint has answered the same request of another program.
+func (s *site) answer(w http.ResponseWriter, r *http.Request, l *login, a answer) {
+	s.p.out.use(proxied.Use{Secret: l.Name, Host: s.Host, Port: s.Port, Method: r.Method, Status: http.StatusOK,
+		Issued: true, Shared: true})
+	w.Header().Set("Content-Type", a.Kind)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
+	_, _ = w.Write(a.Body)
 }
 
 // tokens lets an answer of a token endpoint in, with placeholders for what it issues.
@@ -68,9 +134,12 @@ func (x *exchange) tokens(s *site, r *http.Response) error {
 	if err != nil {
 		return tokenError{err.Error()}
 	}
-	issued := false
+	issued, asked := false, x.digest
+	if r.StatusCode != http.StatusOK {
+		asked = ""
+	}
 	if len(bytes.TrimSpace(body)) > 0 {
-		if body, issued, err = x.login.issued(r.Header.Get("Content-Type"), body); err != nil {
+		if body, issued, err = x.login.issued(r.Header.Get("Content-Type"), asked, body); err != nil {
 			return tokenError{err.Error()}
 		}
 	}

@@ -34,9 +34,10 @@ var mayImport = map[string][]string{
 	// what sbx and sbx-proxy say to each other
 	"shared/mark":    {}, // of decoys, in text
 	"shared/proxied": {"shared/mark"},
+	"shared/turn":    {"shared/atomicfile"}, // of sessions, at a login's token endpoint
 	// programs of their own: what programs inside send is parsed in the one, the other has what sbx is not linked with
 	"proxy": {"proxy/sigv4", // signatures for AWS, and nothing of credentials
-		"shared/atomicfile", "shared/mark", "shared/proxied", "seccompbpf"},
+		"shared/atomicfile", "shared/mark", "shared/proxied", "shared/turn", "seccompbpf"},
 	"proxy/sigv4": {},
 	"host":        {},
 
@@ -224,7 +225,7 @@ var mayImport = map[string][]string{
 		"broker/internal/policy",
 		"broker/internal/policy/peer", "broker/internal/host", "broker/internal/quoting", "broker/internal/launch",
 		"broker/internal/network", "broker/internal/program", "broker/internal/relay", "broker/plan", "audit",
-		"shared/mark", "shared/proxied", "shared/atomicfile"}, // to keep what a login is issued
+		"shared/mark", "shared/proxied", "shared/turn"}, // to keep what a login is issued
 	// what the planner plans
 	// fake secrets, who opens them, and where their marks turn up
 	"broker/internal/decoy": {"shared/mark"},
@@ -262,6 +263,7 @@ var mayImport = map[string][]string{
 		"broker/internal/planner", "broker/internal/policy",
 		"broker/internal/program", "broker/internal/prompt", "broker/internal/quoting", "broker/internal/request",
 		"shared/proxied", // how sbx-proxy says that there is no keyring
+		"shared/turn",    // to end a login
 		"audit"},
 	"broker/internal/integrate": {"shared/atomicfile",
 		"broker/internal/changes", "broker/internal/command", "broker/internal/host",

@@ -1,5 +1,5 @@
 // Package atomicfile replaces a file in one step: who reads sees the old bytes or the new ones, never a part. It must
-// never decide whether a file may be replaced. integrate, secrets, faststart, command, credential and the
+// never decide whether a file may be replaced. integrate, secrets, faststart, command, turn and the
 // program in folder proxy write with it; changes and names take Reserved from it.
 package atomicfile
 

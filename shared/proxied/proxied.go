@@ -5,8 +5,8 @@ package proxied
 
 import "sbx.example/sbx/shared/mark"
 
-// The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, then one for each listener, and
-// then a pipe for the record, if there is one.
+// The descriptors that sbx-proxy inherits. Behind FdFirst come one for each secret, which has its value or is the turn
+// of a login (package turn), then one for each listener, and then a pipe for the record, if there is one.
 const (
 	FdConfig = 3 // sbx-proxy ends when its other end is closed
 	FdReport = 4
@@ -41,9 +41,11 @@ type Secret struct {
 	Scopes []string // what that may sign for: "SERVICE" or "SERVICE/REGION"
 	Sealed bool     // what can be read is encrypted
 	Keys   string   // the folder whose key opens it
-	// Fields of a login: those of the token endpoint's answers that are tokens, the one that requests carry first. What
-	// can be read is what was issued before, or nothing. Its placeholders are made by sbx-proxy.
+	// Fields of a login: those of the token endpoint's answers that are tokens, the one that requests carry first. Its
+	// placeholders are made by sbx-proxy.
 	Fields []string
+	Kept   []byte // of a login: what was issued before, sealed; empty: nothing
+	Mark   string // of that (package turn)
 }
 
 // Site is one server outside, and what may be asked of it.
@@ -110,13 +112,30 @@ type Report struct {
 	Use    *Use    `json:",omitempty"`
 	May    *May    `json:",omitempty"`
 	Issued *Issued `json:",omitempty"`
+	Newer  *Newer  `json:",omitempty"`
 	Cut    bool    `json:",omitempty"` // what the last Order to cut was about has ended
 }
 
-// Issued is what of a login is to be kept from now on.
+// Issued is what of a login is to be kept from now on. Tokens answer it.
 type Issued struct {
 	Secret string
 	Sealed []byte
+}
+
+// Newer asks for the tokens of a login that another session was issued. Tokens answer it.
+type Newer struct {
+	Secret string
+	Have   string // the mark of those that are known
+	Key    string // to which they are sealed
+}
+
+// Tokens say what is kept of a login.
+type Tokens struct {
+	Secret string
+	Mark   string
+	Sealed []byte `json:",omitempty"` // to the Key; empty: they are known
+	Ended  bool   `json:",omitempty"` // it was removed
+	Why    string `json:",omitempty"` // what did not work
 }
 
 // May asks whether a request may be made.
@@ -125,11 +144,12 @@ type May struct {
 	Site int
 }
 
-// Order answers a May, or ends the requests to sites that are under way.
+// Order answers a May, ends the requests to sites that are under way, or says what is kept of a login.
 type Order struct {
-	ID  uint64 `json:",omitempty"` // of the May
-	Why string `json:",omitempty"` // why it may not be made; "": it may
-	Cut []int  `json:",omitempty"` // the sites
+	ID     uint64  `json:",omitempty"` // of the May
+	Why    string  `json:",omitempty"` // why it may not be made; "": it may
+	Cut    []int   `json:",omitempty"` // the sites
+	Tokens *Tokens `json:",omitempty"`
 }
 
 // Ready says that it listens.
@@ -152,6 +172,7 @@ type Use struct {
 	Unsigned string `json:",omitempty"` // why a request that the placeholder of an access key has signed stayed so
 	Endpoint string `json:",omitempty"` // whose it was
 	Issued   bool   `json:",omitempty"` // the answer had tokens of Secret, which is a login
+	Shared   bool   `json:",omitempty"` // it was given to the same request of another program, and nobody was asked
 	Spent    *Spent `json:",omitempty"` // of the endpoint, by the session until now
 }
 

@@ -223,17 +223,18 @@ func TestLogins(t *testing.T) {
 	if !s.Sealed || s.Placeholder != "" || !slices.Equal(s.Fields, []string{"access_token", "refresh_token", "id_token"}) {
 		t.Errorf("%+v", s)
 	}
-	if f, err := g.value(g.list[0]); err != nil {
-		t.Errorf("before anybody has signed in: %v", err)
-	} else {
-		f.Close()
+	conf := g.configuration(nil, nil)
+	files, err := g.values(&conf)
+	if closeAll(files); err != nil || len(conf.Secrets[0].Kept) > 0 || conf.Secrets[0].Mark != "" {
+		t.Fatalf("before anybody has signed in: %+v, %v", conf.Secrets, err)
 	}
-	g.keep(&proxied.Issued{Secret: c.Name, Sealed: []byte("new")})
-	g.keep(&proxied.Issued{Secret: "public", Sealed: []byte("new")}) // none that was granted
+	if kept := g.keep(g.logins[0], []byte("new")); kept.Mark == "" || kept.Why != "" {
+		t.Errorf("%+v", kept)
+	}
 	if text, err := os.ReadFile(filepath.Join(g.sealed, c.Name+".age")); err != nil || string(text) != "new" {
 		t.Errorf("kept %q, %v", text, err)
 	}
-	if list, _ := os.ReadDir(g.sealed); len(list) != 2 {
+	if list, _ := os.ReadDir(g.sealed); len(list) != 3 { // with the key and the turn
 		t.Errorf("%v", list)
 	}
 	if err := g.add("other", "--with", in); err == nil || !strings.Contains(err.Error(), "has the login of another one") {

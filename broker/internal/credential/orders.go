@@ -58,12 +58,19 @@ func (g *Grants) answer(m proxied.May) {
 			} else {
 				g.asked[m.Site] = true
 			}
-			_ = json.NewEncoder(g.conf).Encode(&o)
+			_ = g.tell(&o)
 			g.ordering.Unlock()
 			return
 		}
 		g.ordering.Unlock()
 	}
+}
+
+// tell has sbx-proxy hear an order.
+func (g *Grants) tell(o *proxied.Order) error {
+	g.telling.Lock()
+	defer g.telling.Unlock()
+	return json.NewEncoder(g.conf).Encode(o)
 }
 
 func (g *Grants) cutDone() {
@@ -91,7 +98,7 @@ func (g *Grants) Cut(may func(decide.Contact) bool) error {
 	if len(o.Cut) == 0 {
 		return nil
 	}
-	if err := json.NewEncoder(g.conf).Encode(&o); err != nil {
+	if err := g.tell(&o); err != nil {
 		return err
 	}
 	select {

@@ -33,7 +33,10 @@ type Service struct {
 	conf  *os.File // it ends when this is closed
 	ended chan struct{}
 
-	recorded sync.WaitGroup // that all is written to the file of --record
+	recorded  sync.WaitGroup // that all is written to the file of --record
+	answering sync.WaitGroup // what sbx-proxy has asked about logins
+	logins    []*login
+	telling   sync.Mutex // of one order at a time
 
 	mu    sync.Mutex
 	log   *audit.Writer
@@ -45,8 +48,14 @@ type Service struct {
 }
 
 // start starts sbx-proxy with the sockets inside, and writes what has tools trust it.
-func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir string) error {
-	values, err := g.values()
+func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir string) (err error) {
+	conf := g.configuration(closed, open)
+	defer func() {
+		if err != nil && g.ended == nil {
+			g.closeLogins()
+		}
+	}()
+	values, err := g.values(&conf)
 	defer closeAll(values)
 	if err != nil {
 		return err
@@ -69,7 +78,6 @@ func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir st
 	if err := g.launch(files, ready); err != nil {
 		return starting(err)
 	}
-	conf := g.configuration(closed, open)
 	if err := json.NewEncoder(g.conf).Encode(&conf); err != nil {
 		return starting(err)
 	}
@@ -137,10 +145,16 @@ func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
 	return conf
 }
 
-// values opens what the values of all credentials can be read from.
-func (g *Grants) values() (files []*os.File, _ error) {
-	for _, x := range g.list {
-		f, err := g.value(x)
+// values opens what the values of all credentials can be read from, and the turns of logins.
+func (g *Grants) values(conf *proxied.Config) (files []*os.File, _ error) {
+	for i, x := range g.list {
+		var f *os.File
+		var err error
+		if x.Login != "" {
+			f, err = g.beginLogin(&conf.Secrets[i])
+		} else {
+			f, err = g.value(x)
+		}
 		if err != nil {
 			return files, &planner.Refusal{What: "credential " + x.Name + " (" + x.Origin.String() + ")", Err: err}
 		}
@@ -222,9 +236,6 @@ func (g *Grants) value(x granted) (*os.File, error) {
 		return filled(func(w *os.File) error { return g.fetch(x.Name, w) })
 	}
 	f, err := os.Open(path.Join(g.sealed, x.Name+".age"))
-	if errors.Is(err, os.ErrNotExist) && x.Login != "" {
-		return os.Open(os.DevNull) // nobody has signed in yet
-	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errors.New("it has no value: sbx secret add " + x.Name + " keeps one")
 	}
@@ -246,7 +257,12 @@ func (g *Grants) fetch(name string, w *os.File) error {
 	if err = cmd.Run(); err == nil {
 		return nil
 	}
-	if text := strings.TrimPrefix(strings.TrimSpace(says.String()), "sbx: "); text != "" {
+	return g.said(says.String(), err)
+}
+
+// said is the error of an sbx-proxy that has failed, in its own words if it has any.
+func (g *Grants) said(text string, err error) error {
+	if text = strings.TrimPrefix(strings.TrimSpace(text), "sbx: "); text != "" {
 		return errors.New(quoting.ASCII(text))
 	}
 	return fmt.Errorf("%s: %w", g.file, err)
@@ -293,6 +309,7 @@ const maxReport = 1 << 20
 // follow hears what sbx-proxy reports until it ends.
 func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 	defer close(g.ended)
+	defer g.closeLogins()
 	defer in.Close()
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxReport)
@@ -305,7 +322,9 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 		case r.Use != nil:
 			g.use(r.Use)
 		case r.Issued != nil:
-			g.keep(r.Issued)
+			g.about(r.Issued.Secret, func(l *login) proxied.Tokens { return g.keep(l, r.Issued.Sealed) })
+		case r.Newer != nil:
+			g.about(r.Newer.Secret, func(l *login) proxied.Tokens { return g.newer(l, r.Newer) })
 		case r.May != nil:
 			go g.answer(*r.May)
 		case r.Cut:

@@ -35,6 +35,9 @@ func (g *Grants) use(u *proxied.Use) {
 	if u.Issued {
 		e.Op = "issue"
 	}
+	if u.Shared {
+		e.Reason = "nobody was asked: another request has just got the same"
+	}
 	switch {
 	case u.Decoy != "":
 		e.Kind, e.Decision, e.Op, e.Reason = audit.KindDeny, "deny", "request", u.Refused

@@ -186,11 +186,18 @@ func secretAdd(t Commands, c *credentialCall) int {
 	if err != nil {
 		return t.Fail(option.Wrong(err.Error(), "sbx secret add --help says what there is"))
 	}
-	if err := t.keep(c); err != nil {
+	was, had := s.Credentials[c.Name]
+	if had && was.Login != "" && was.Login != c.Login { // its tokens are for nobody else
+		err = c.removeSealed()
+	}
+	if err == nil {
+		err = t.keep(c)
+	}
+	if err != nil {
 		return t.Fail(err)
 	}
 	e, err := c.changeConfig(g, s.Layers, change(g))
-	if was, ok := s.Credentials[c.Name]; ok && err == nil {
+	if had && err == nil {
 		err = t.forgetElsewhere(c, was)
 	}
 	if err != nil {
@@ -230,21 +237,20 @@ func secretRemove(t Commands, c *credentialCall) int {
 	if !ok {
 		return t.Fail(option.Wrong("no credential is called "+quoting.Quote(c.Name), "sbx secret list"))
 	}
-	if was.Store == policy.Keyring {
-		if err := t.keyring(c, "forget"); err != nil {
-			return t.Fail(err)
-		}
-	}
 	g, err := c.target("config.toml", true)
+	switch {
+	case err != nil:
+	case was.Store == policy.Keyring:
+		err = t.keyring(c, "forget")
+	default:
+		err = c.removeSealed()
+	}
 	if err != nil {
 		return t.Fail(err)
 	}
 	e, err := c.changeConfig(g, s.Layers, func(b []byte) ([]byte, error) {
 		return edit.Table(b, "credential."+c.Name, nil)
 	})
-	if err == nil {
-		err = c.removeSealed()
-	}
 	if err != nil {
 		return t.Fail(err)
 	}

@@ -1,14 +1,11 @@
 package policycmd
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
-
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/shared/proxied"
+	"sbx.example/sbx/shared/turn"
 )
 
 // chooseStore says where a typed value is kept, where --store does not: in the keyring, if the session bus has one.
@@ -68,14 +65,11 @@ func (t Commands) forgetElsewhere(c *credentialCall, was policy.Credential) erro
 	return nil
 }
 
-// removeSealed removes the file of a value, if there is one.
+// removeSealed removes the file of a value, if there is one. Sessions that run keep no more of a login.
 func (c *credentialCall) removeSealed() error {
 	dir, err := c.dir()
 	if err == nil {
-		err = os.Remove(filepath.Join(dir, c.Name+".age"))
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		err = turn.End(dir, c.Name)
 	}
 	return err
 }
