@@ -794,6 +794,10 @@ func TestRules(t *testing.T) {
 		{"GET //repos/a", "", false}, {"GET /repos/./a", "", false}, {"GET /repos/a%5c..%5cuser", "", false},
 		{"GET /repos/..;/user", "", false}, {"GET /repos/%252e%252e/user", "", false}, {"GET /REPOS/a", "", false},
 		{"GET /repos/a", "X-HTTP-Method-Override: DELETE\r\n", false},
+		{"GET /repos/a", "X-HTTP-Method-Override:\r\nX-HTTP-Method-Override: DELETE\r\n", false},
+		{"GET /repos/a", "x_http_method: DELETE\r\n", false}, {"GET /repos/a", "X_Original-URL: /user\r\n", false},
+		{"GET /repos/a?_method=DELETE", "", false}, {"GET /repos/a?x=1;_METHOD=delete", "", false},
+		{"GET /repos/a?method=flickr.search&q=_method", "", true},
 	} {
 		fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: one.test\r\n%sContent-Length: 0\r\n\r\n", x.line, x.head)
 		resp, err := http.ReadResponse(in, nil)

@@ -28,25 +28,78 @@ func permits(rules []string, r *http.Request) (ok bool, why string) {
 
 // ambiguous says why a server may take a request for another one; "" if none does.
 func ambiguous(r *http.Request) string {
-	for _, name := range [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
-		if r.Header.Get(name) != "" {
-			return name + " names another method"
-		}
+	if name := header(r, "X-Http-Method-Override", "X-Http-Method", "X-Method-Override"); name != "" {
+		return name + " names another method"
+	}
+	if name := overrides(r.URL.RawQuery); name != "" {
+		return "the parameter " + name + " names another method"
 	}
 	return ambiguousPath(r)
 }
 
 // ambiguousPath is the same of the path alone.
 func ambiguousPath(r *http.Request) string {
-	for _, name := range [...]string{"X-Original-Url", "X-Rewrite-Url", "X-Override-Url"} {
-		if r.Header.Get(name) != "" {
-			return name + " names another path"
-		}
+	if name := header(r, "X-Original-Url", "X-Rewrite-Url", "X-Override-Url"); name != "" {
+		return name + " names another path"
 	}
 	if !plainPath(r.URL) {
 		return "its path can be read in more than one way"
 	}
 	return ""
+}
+
+// header is the first of these that a request has. To servers behind CGI (RFC 3875, 4.1.18) X_A is X-A.
+func header(r *http.Request, names ...string) string {
+	for _, name := range names {
+		for sent, values := range r.Header {
+			if strings.EqualFold(strings.ReplaceAll(sent, "_", "-"), name) && strings.Join(values, "") != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// overrides is the parameter of an address by which frameworks take another method than that of the request; "": none.
+// Servers disagree about what separates parameters, and PHP about what their names are.
+func overrides(query string) string {
+	for _, pair := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' || c == ';' }) {
+		name, value, _ := strings.Cut(pair, "=")
+		switch name = parameter(name); name {
+		case "_method", "x_http_method_override", "x_http_method", "x_method_override", "$httpmethod":
+			return name
+		case "method", "http_method", "httpmethod": // what else it may mean is no method
+			if isMethod(unescaped(value)) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// parameter is the name of a parameter as the most lenient server reads it: PHP drops spaces before it, takes four
+// characters for an underscore, and what is in brackets for an index.
+func parameter(name string) string {
+	name = strings.TrimLeft(unescaped(name), " ")
+	if i := strings.IndexByte(name, '['); i > 0 {
+		name = name[:i]
+	}
+	return strings.NewReplacer(" ", "_", ".", "_", "[", "_", "-", "_").Replace(strings.ToLower(name))
+}
+
+func unescaped(text string) string {
+	if out, err := url.QueryUnescape(text); err == nil {
+		return out
+	}
+	return text
+}
+
+func isMethod(text string) bool {
+	switch strings.ToUpper(strings.TrimSpace(text)) {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "LINK", "UNLINK", "COPY", "MOVE", "PURGE":
+		return true
+	}
+	return false
 }
 
 // plainPath says whether a path means the same to everybody: no segment of dots, none that is empty but the last, and
