@@ -6,7 +6,7 @@ set -eu
 wanted="bwrap=bubblewrap tmux=tmux vim=vim gdb=gdb strace=strace fish=fish zsh=zsh python3=python3 git=git gcc=gcc make=make bash=bash unshare=util-linux script=bsdutils setpriv=util-linux dlv=delve
 cargo=cargo cmake=cmake javac=default-jdk-headless keytool=default-jre-headless node=nodejs npm=npm openssl=openssl ssh=openssh-client sshd=openssh-server perl=perl
 sqlite3=sqlite3 chromium=chromium ps=procps dbus-daemon=dbus-daemon dbus-send=dbus-bin xdg-dbus-proxy=xdg-dbus-proxy qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils lintian=lintian rpm=rpm"
-wanted="$wanted nix-daemon=nix-bin busybox=busybox-static gpg=gnupg gpg-connect-agent=gpgconf"
+wanted="$wanted nix-daemon=nix-bin busybox=busybox-static gpg=gnupg gpg-connect-agent=gpgconf gh=gh"
 wanted="$wanted podman=podman skopeo=skopeo gnome-keyring-daemon=gnome-keyring crun=crun fuse-overlayfs=fuse-overlayfs newuidmap=uidmap"
 wanted="$wanted pasta=passt slirp4netns=slirp4netns nft=nftables iptables=iptables curl=curl ip=iproute2 dig=bind9-dnsutils ping=iputils-ping"
 # For virtual machines; their kernels are fetched by the test itself.
