@@ -82,6 +82,10 @@ func (l *login) take(text io.Reader) error {
 	}
 	var last answer
 	_ = from.Decode(&last) // there may be none
+	var by string
+	if from.Decode(&by) == nil && by != l.Login { // the settings name another token endpoint since
+		kept, last = nil, answer{}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begin(kept)

@@ -167,7 +167,7 @@ func (l *login) keep(a answer) error {
 	l.last = a
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	err := errors.Join(e.Encode(l.tokens), e.Encode(l.last))
+	err := errors.Join(e.Encode(l.tokens), e.Encode(l.last), e.Encode(l.Login))
 	l.mu.Unlock()
 	if err != nil {
 		return err

@@ -328,6 +328,28 @@ func TestTooManyWait(t *testing.T) {
 	all.Wait()
 }
 
+// What one token endpoint has issued is not for another one, to which the settings were changed by hand.
+func TestAnotherTokenEndpoint(t *testing.T) {
+	l := newShares(t, &rotating{})
+	got := l.sign("grant_type=authorization_code")
+	l.api(got.Access, http.StatusOK)
+	sealed, _, err := l.keeper.turn.Kept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := l.p.login("me").Secret
+	was := s.Login
+	for _, s.Login = range []string{was, "https://other.test/oauth/token"} {
+		next := &login{Secret: s}
+		if err := next.take(must(age.Decrypt(bytes.NewReader(sealed), l.key))); err != nil {
+			t.Fatal(err)
+		}
+		if has := next.tokens[0].Value != ""; has != (s.Login == was) {
+			t.Errorf("%s: it has what was issued: %v", s.Login, has)
+		}
+	}
+}
+
 // Where nothing can be kept, the session that was issued it goes on with it, and the others with what is kept.
 func TestNothingCanBeKept(t *testing.T) {
 	e := &rotating{}

@@ -44,6 +44,7 @@ type Secret struct {
 	// Fields of a login: those of the token endpoint's answers that are tokens, the one that requests carry first. Its
 	// placeholders are made by sbx-proxy.
 	Fields []string
+	Login  string // the address of the token endpoint, which alone is asked with what it has issued
 	Kept   []byte // of a login: what was issued before, sealed; empty: nothing
 	Mark   string // of that (package turn)
 }

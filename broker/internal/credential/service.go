@@ -140,7 +140,7 @@ func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
 	}
 	for _, x := range g.list {
 		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder,
-			Key: x.key, Scopes: x.AWSSigV4, Sealed: x.Sealed(), Keys: g.sealed, Fields: x.fields()})
+			Key: x.key, Scopes: x.AWSSigV4, Sealed: x.Sealed(), Keys: g.sealed, Fields: x.fields(), Login: x.Login})
 	}
 	return conf
 }
