@@ -4,6 +4,7 @@ package names
 
 import (
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,29 @@ func OpenBeneath(dir int, rel string, flags int, mode uint32, more ...uint64) (i
 // HoldBeneath opens a relative path below dir as an object, whatever its type, without following it.
 func HoldBeneath(dir int, rel string) (int, error) {
 	return OpenBeneath(dir, rel, unix.O_PATH|unix.O_NOFOLLOW, 0)
+}
+
+// HoldDirectory opens the directory at an absolute path as an object.
+func HoldDirectory(p string) (int, error) {
+	return unix.Open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// maxExchanges bounds how often a link is found in the place of a directory, each a millisecond after the last.
+const maxExchanges = 3000
+
+// HoldPlainDirectory is HoldDirectory without a link on the way. One that somebody exchanges with the directory, again
+// and again, is waited out.
+func HoldPlainDirectory(p string) (fd int, err error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	for range maxExchanges {
+		fd, err = unix.Openat2(unix.AT_FDCWD, p, &how)
+		if err != unix.ELOOP && err != unix.EINTR && err != unix.EAGAIN {
+			break
+		}
+		time.Sleep(time.Millisecond) // who exchanges them may have to be let run
+	}
+	return fd, err
 }
 
 // Stat tells what has a name, without following it.

@@ -1,0 +1,60 @@
+//go:build linux
+
+package gatefs
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/served"
+)
+
+// TestPlantFollowsNoLink: a guarded directory that somebody exchanges with a link while the server begins is the one
+// that is served, never where the link leads. With a link that stays there is none.
+func TestPlantFollowsNoLink(t *testing.T) {
+	top := t.TempDir()
+	at, link := filepath.Join(top, "turns"), filepath.Join(top, "away")
+	for _, err := range []error{os.Mkdir(at, 0o755), os.Symlink(t.TempDir(), link)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want unix.Stat_t
+	if err := unix.Lstat(at, &want); err != nil {
+		t.Fatal(err)
+	}
+	open := func(kind served.DirKind, host string) (uint64, error) {
+		n := &node{fd: -1, dir: &dir{Dir: served.Dir{Kind: kind, Host: host}}}
+		err := new(Server).openStatic(n)
+		if n.fd >= 0 {
+			unix.Close(n.fd)
+		}
+		return n.dir.attr.Ino, err
+	}
+	if _, err := open(served.Guarded, link); err == nil {
+		t.Error("where a link leads is served")
+	}
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			_ = unix.Renameat2(unix.AT_FDCWD, at, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
+		}
+	}()
+	others := 0
+	for i := 0; i < 200 || others == 0; i++ { // until a link was there: the control
+		if ino, err := open(served.Guarded, at); err != nil || ino != want.Ino {
+			t.Fatalf("%d, %v, want %d", ino, err, want.Ino)
+		}
+		if ino, err := open(served.Skeleton, at); err == nil && ino != want.Ino {
+			others++
+		}
+	}
+	stop.Store(true)
+	<-done
+}
