@@ -146,6 +146,13 @@ func (e *rotating) meet(do func(*http.Request)) int {
 	return e.asked
 }
 
+// hold has who asks it wait: arrived says that somebody does, and answer lets him go on.
+func (e *rotating) hold() (arrived, answer chan struct{}) {
+	arrived, answer = make(chan struct{}), make(chan struct{})
+	e.meet(func(*http.Request) { arrived <- struct{}{}; <-answer })
+	return arrived, answer
+}
+
 // newShares is a lab whose token endpoint is e.
 func newShares(t *testing.T, e *rotating) *lab {
 	var l *lab
@@ -279,8 +286,7 @@ func TestTurnsAreLeft(t *testing.T) {
 	a := newShares(t, e)
 	got := a.sign("code=x")
 	b := a.another()
-	arrived, answer := make(chan struct{}), make(chan struct{})
-	e.meet(func(*http.Request) { arrived <- struct{}{}; <-answer })
+	arrived, answer := e.hold()
 	ctx, leave := context.WithCancel(context.Background())
 	gone := make(chan error)
 	go func() {
@@ -488,8 +494,7 @@ func TestTheEndWaitsForTokens(t *testing.T) {
 	a := newShares(t, e)
 	got := a.sign("code=x")
 	b := a.another()
-	arrived, answer := make(chan struct{}), make(chan struct{})
-	e.meet(func(*http.Request) { arrived <- struct{}{}; <-answer })
+	arrived, answer := e.hold()
 	go func() { _, _ = a.post(form, "refresh_token="+got.Refresh) }()
 	<-arrived
 	a.p.orders.follow(json.NewDecoder(strings.NewReader(""))) // its end is the session's
