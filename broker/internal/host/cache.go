@@ -1,20 +1,29 @@
 package host
 
 import (
+	"cmp"
+	"errors"
 	"os"
 	"path"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Cache is an FS that asks the kernel once for each path, and not at all for a name that is missing
 // in a directory that was listed. Planning looks at a few hundred paths, most of which do not exist;
 // the plan carries device and inode, so that what changes meanwhile is noticed when it is mounted.
+// What was a directory once is read through no link that has taken its place since.
 type Cache struct {
-	fs      FS
-	stats   map[string]int // index in results
-	results []statResult
-	links   map[string]string
-	lists   map[string]listResult
+	fs        FS
+	stats     map[string]int // index in results
+	results   []statResult
+	links     map[string]string
+	lists     map[string]listResult
+	exchanged string
 }
 
 type statResult struct {
@@ -51,11 +60,28 @@ func (c *Cache) Lstat(p string) (Stat, error) {
 	} else if i, ok := c.stats[dir]; ok && c.results[i].err != nil && NotExist(c.results[i].err) {
 		r.err = &os.PathError{Op: "lstat", Path: p, Err: syscall.ENOENT}
 	} else {
-		r.st, r.err = c.fs.Lstat(p)
+		r.st, r.err = c.lstat(dir, name)
 	}
 	c.stats[p] = len(c.results)
 	c.results = append(c.results, r)
 	return r.st, r.err
+}
+
+// lstat looks at a name of a directory, which is found as inDir does.
+func (c *Cache) lstat(dir, name string) (st Stat, err error) {
+	look := func() { st, err = lstatPlain(path.Join(dir, name)) }
+	if look(); errors.Is(err, syscall.ELOOP) && c.leads(dir) {
+		canon, _, _, rerr := Resolve(c, dir)
+		if rerr != nil {
+			return Stat{}, rerr
+		}
+		dir = canon
+		look()
+	}
+	c.waitOut(path.Join(dir, name), func() bool {
+		return errors.Is(err, syscall.ELOOP) || err == nil && st.Type == Link && c.listedDir(dir, name)
+	}, look)
+	return st, err
 }
 
 // Readlink is FS.Readlink.
@@ -76,9 +102,95 @@ func (c *Cache) ReadDir(p string) ([]Entry, error) {
 		return l.entries, l.err
 	}
 	l := listResult{}
-	l.entries, l.err = c.fs.ReadDir(p)
+	l.err = c.inDir(p, unix.O_RDONLY, func(fd int) (err error) {
+		l.entries, err = list(fd)
+		return err
+	})
+	if l.err != nil {
+		l.err = &os.PathError{Op: "listing", Path: p, Err: l.err}
+	}
 	c.lists[p] = l
 	return l.entries, l.err
+}
+
+// Stamp is FS.Stamp: what is judged is looked at when it is.
+func (c *Cache) Stamp(p string) (st Stamp, err error) {
+	err = c.inDir(path.Dir(p), oPath, func(dir int) (err error) {
+		st, err = StampOf(dir, path.Base(p))
+		return err
+	})
+	return st, err
+}
+
+// Peek is FS.Peek.
+func (c *Cache) Peek(p string, off int64, n int) (text []byte, err error) {
+	err = c.inDir(path.Dir(p), oPath, func(dir int) (err error) {
+		text, err = peek(dir, path.Base(p), off, n)
+		return err
+	})
+	return text, err
+}
+
+// Exchanged is a path in which a link stayed where a directory had been; "" if there was none. What was read of it
+// is not known to be what is mounted.
+func (c *Cache) Exchanged() string { return c.exchanged }
+
+// inDir opens a directory. Links on the way are followed that were links when they were looked at for the first time.
+func (c *Cache) inDir(dir string, flags int, do func(fd int) error) error {
+	fd, err := openPlain(dir, flags|unix.O_DIRECTORY)
+	if errors.Is(err, syscall.ELOOP) && c.leads(dir) {
+		if dir, _, _, err = Resolve(c, dir); err != nil {
+			return err
+		}
+		fd, err = openPlain(dir, flags|unix.O_DIRECTORY)
+	}
+	c.waitOut(dir, func() bool { return errors.Is(err, syscall.ELOOP) },
+		func() { fd, err = openPlain(dir, flags|unix.O_DIRECTORY) })
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return do(fd)
+}
+
+// maxExchanges bounds how often a link is found in the place of a directory, each a millisecond after the last.
+const maxExchanges = 1000
+
+// waitOut looks again while a link stands where a directory was, which somebody may exchange again and again. One that
+// stays is noted, and no other is waited for.
+func (c *Cache) waitOut(p string, linked func() bool, look func()) {
+	for try := 0; linked(); try++ {
+		if try == maxExchanges || c.exchanged != "" {
+			c.exchanged = cmp.Or(c.exchanged, p)
+			return
+		}
+		time.Sleep(time.Millisecond) // who exchanges them may have to be let run
+		look()
+	}
+}
+
+// leads says whether the path has a link in it, as far as is known from before.
+func (c *Cache) leads(p string) bool {
+	for i := 1; i <= len(p); i++ {
+		if i < len(p) && p[i] != '/' {
+			continue
+		}
+		dir, name := path.Split(p[:i])
+		if c.listedDir(path.Clean(dir), name) {
+			continue
+		}
+		if st, err := c.Lstat(p[:i]); err != nil || st.Type == Link {
+			return true
+		}
+	}
+	return false
+}
+
+// listedDir says whether a name was listed as a directory's.
+func (c *Cache) listedDir(dir, name string) bool {
+	l := c.lists[dir].entries
+	i, ok := slices.BinarySearchFunc(l, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	return ok && l[i].Type == Dir
 }
 
 // Access is FS.Access.

@@ -79,16 +79,23 @@ func (FS) ReadDir(p string) ([]Entry, error) {
 		return nil, &os.PathError{Op: "listing", Path: p, Err: err}
 	}
 	defer unix.Close(fd)
+	out, err := list(fd)
+	if err != nil {
+		err = &os.PathError{Op: "listing", Path: p, Err: err}
+	}
+	return out, err
+}
+
+func list(fd int) ([]Entry, error) {
 	out := make([]Entry, 0, 32)
-	err = EachEntry(fd, func(e Entry) bool {
+	err := EachEntry(fd, func(e Entry) bool {
 		out = append(out, e)
 		return true
 	})
-	if err != nil {
-		return out, &os.PathError{Op: "listing", Path: p, Err: err}
+	if err == nil {
+		slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	}
-	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, err
 }
 
 // Lists says whether a list that is sorted by name, as ReadDir's is, has the name.
@@ -146,6 +153,9 @@ type LinkAt struct{ Path, Text string }
 
 // maxLinks is the kernel's own bound on links in one walk (path_resolution(7)).
 const maxLinks = 40
+
+// Exchanged is Cache.Exchanged: who keeps nothing does not notice it.
+func (FS) Exchanged() string { return "" }
 
 // reader is the part of FS that a walk needs.
 type reader interface {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -220,4 +221,136 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("%d links", len(links))
 		}
 	})
+}
+
+// TestCacheFollowsNoNewLink: what was a directory when it was looked at is not read through a link that has taken its
+// place, and that is noticed. What was a link then is followed, and a file system that keeps nothing follows both.
+func TestCacheFollowsNoNewLink(t *testing.T) {
+	top := mustEval(t, t.TempDir())
+	at, other := top+"/at", top+"/other"
+	for _, err := range []error{os.MkdirAll(at+"/d", 0o755), os.MkdirAll(other+"/d", 0o755),
+		os.WriteFile(at+"/d/ours", []byte("ours"), 0o600), os.WriteFile(other+"/d/theirs", []byte("theirs"), 0o600),
+		os.WriteFile(other+"/d/ours", []byte("theirs"), 0o600), os.Symlink("other", top+"/link")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(fs interface {
+		ReadDir(p string) ([]Entry, error)
+		Peek(p string, off int64, n int) ([]byte, error)
+		Stamp(p string) (Stamp, error)
+		Lstat(p string) (Stat, error)
+	}, dir string) (text string) {
+		list, _ := fs.ReadDir(dir)
+		for _, e := range list {
+			text += e.Name + " "
+		}
+		b, _ := fs.Peek(dir+"/ours", 0, 100)
+		if st, err := fs.Stamp(dir + "/ours"); err == nil {
+			text += fmt.Sprint(st.Size, " ")
+		}
+		if _, err := fs.Lstat(dir + "/ours"); err == nil {
+			text += "there "
+		}
+		return text + string(b)
+	}
+	const theirs = "ours theirs 6 there theirs"
+	linked, listed, stated := NewCache(), NewCache(), NewCache()
+	if got := read(linked, top+"/link/d"); got != theirs || linked.Exchanged() != "" {
+		t.Errorf("through a link: %q, exchanged %q", got, linked.Exchanged())
+	}
+	_, _ = listed.ReadDir(top)
+	_, _ = listed.ReadDir(at)
+	_, _, _, _ = Resolve(stated, at+"/d")
+	for _, err := range []error{os.Rename(at, top+"/away"), os.Symlink("other", at)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]*Cache{"listed": listed, "stated": stated} { // where it stays
+		if got := read(c, at+"/d"); got != "" || c.Exchanged() != at+"/d" {
+			t.Errorf("%s: %q, exchanged %q", name, got, c.Exchanged())
+		}
+	}
+	fresh := NewCache()
+	_, _ = fresh.ReadDir(top)
+	if got := read(fresh, at+"/d"); got != theirs || fresh.Exchanged() != "" {
+		t.Errorf("a link from the start: %q, exchanged %q", got, fresh.Exchanged())
+	}
+	if got := read(FS{}, at+"/d"); got != theirs { // the control
+		t.Errorf("without a cache: %q", got)
+	}
+	if st, text, err := PeekPlain(top+"/away/d/ours", 100); err != nil || string(text) != "ours" || st.Size != 4 {
+		t.Errorf("plain: %q, %+v, %v", text, st, err)
+	}
+	for _, p := range []string{at + "/d/ours", at, at + "/d"} {
+		if _, text, err := PeekPlain(p, 100); err == nil {
+			t.Errorf("plain, through a link: %q", text)
+		}
+	}
+}
+
+// TestCacheWaitsForADirectory: one that somebody exchanges with a link all the time is read whenever it is there.
+func TestCacheWaitsForADirectory(t *testing.T) {
+	top := mustEval(t, t.TempDir())
+	for _, err := range []error{os.MkdirAll(top+"/at/d", 0o755), os.MkdirAll(top+"/other/d", 0o755),
+		os.WriteFile(top+"/at/d/ours", nil, 0o600), os.WriteFile(top+"/other/d/theirs", nil, 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(fs interface {
+		ReadDir(p string) ([]Entry, error)
+	}) string {
+		l, err := fs.ReadDir(top + "/at/d")
+		return fmt.Sprint(l, err)
+	}
+	ours := list(FS{})
+	var stop atomic.Bool
+	done := make(chan struct{})
+	known := make([]*Cache, 200)
+	for i := range known {
+		known[i] = NewCache()
+		_, _ = known[i].ReadDir(top)
+	}
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			_ = os.Rename(top+"/at", top+"/was")
+			_ = os.Symlink("other", top+"/at")
+			_ = os.Remove(top + "/at")
+			_ = os.Rename(top+"/was", top+"/at")
+		}
+	}()
+	theirs := 0
+	for i := 0; i < len(known) || theirs == 0; i++ { // until a link was there: the control
+		if got := list(FS{}); strings.Contains(got, "theirs") {
+			theirs++
+		}
+		if i >= len(known) {
+			continue
+		}
+		if got := list(known[i]); got != ours && !strings.Contains(got, "no such file") || known[i].Exchanged() != "" {
+			t.Fatalf("%s, exchanged %q", got, known[i].Exchanged())
+		}
+	}
+	stop.Store(true)
+	<-done
+}
+
+// TestCacheNoticesALink: so it is where a directory that was listed has become a link before it was looked at.
+func TestCacheNoticesALink(t *testing.T) {
+	top, c := mustEval(t, t.TempDir()), NewCache()
+	if err := os.Mkdir(top+"/at", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.ReadDir(top)
+	for _, err := range []error{os.Remove(top + "/at"), os.Symlink("/", top+"/at")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, _, err := Resolve(c, top+"/at"); err != nil || c.Exchanged() != top+"/at" {
+		t.Errorf("%v, exchanged %q", err, c.Exchanged())
+	}
 }

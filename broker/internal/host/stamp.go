@@ -20,12 +20,31 @@ func (FS) Stamp(p string) (Stamp, error) { return StampOf(unix.AT_FDCWD, p) }
 
 // Peek reads at most n bytes of the regular file p, not through a link. It never waits for anybody.
 func (FS) Peek(p string, off int64, n int) ([]byte, error) {
-	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	return peek(unix.AT_FDCWD, p, off, n)
+}
+
+func peek(dir int, p string, off int64, n int) ([]byte, error) {
+	fd, err := unix.Openat(dir, p, peeked, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: p, Err: err}
 	}
 	defer unix.Close(fd)
 	return PeekAt(fd, off, n)
+}
+
+const peeked = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+
+// PeekPlain reads the beginning of the file p, in whose whole path there is no link, and tells which file it is.
+func PeekPlain(p string, n int) (st Stamp, text []byte, err error) {
+	fd, err := openPlain(p, peeked)
+	if err != nil {
+		return st, nil, &os.PathError{Op: "open", Path: p, Err: err}
+	}
+	defer unix.Close(fd)
+	if st, err = StampOf(fd, ""); err == nil {
+		text, err = PeekAt(fd, 0, n)
+	}
+	return st, text, err
 }
 
 // PeekAt is Peek of an open file.
@@ -54,9 +73,3 @@ func PeekAt(fd int, off int64, n int) ([]byte, error) {
 	}
 	return b[:have], nil
 }
-
-// Stamp is FS.Stamp: what is judged is looked at when it is.
-func (c *Cache) Stamp(p string) (Stamp, error) { return c.fs.Stamp(p) }
-
-// Peek is FS.Peek.
-func (c *Cache) Peek(p string, off int64, n int) ([]byte, error) { return c.fs.Peek(p, off, n) }

@@ -196,7 +196,7 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		}
 		// A program could have put the link there in an earlier run, to have its target granted in this one.
 		if slices.ContainsFunc(links, func(l host.LinkAt) bool { return x.writable(l.Path) }) {
-			x.loss(r, "it leads through a link that programs in the sandbox can change")
+			x.loss(r, ledByPrograms)
 			continue
 		}
 		if mode == planner.Write && x.unwritable(r, p, canon) {

@@ -195,7 +195,11 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 		}
 		in.Grants = append(in.Grants, g)
 	}
-	return r.requestGrants(in)
+	if err := r.requestGrants(in); err != nil {
+		return err
+	}
+	dropLinked(in)
+	return nil
 }
 
 func (r *Run) requestGrants(in *planner.Input) error {

@@ -5,6 +5,8 @@ package input
 import (
 	"errors"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -199,5 +201,81 @@ func TestPlaces(t *testing.T) {
 	}
 	if got := hidden(windows{}, planner.Grant{Path: "/usr", Explicit: true}); len(got) != 1 {
 		t.Errorf("in what is named: %+v", got)
+	}
+}
+
+// TestProjectIsNoLink: a link that has taken the place of the project since that was found is not followed, whatever
+// else happens to it while it is looked at.
+func TestProjectIsNoLink(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{os.MkdirAll(top+"/project/sub", 0o755), os.MkdirAll(top+"/other/sub", 0o755),
+		os.Symlink("other", top+"/link")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(fs planner.FS, dir string) error {
+		s := request.Settings{}
+		s.Vars.Project = dir
+		r := &Run{Request: &request.Request{}}
+		return r.project(s, &planner.Input{FS: fs, Facts: host.Facts{Cwd: dir}})
+	}
+	for dir, ok := range map[string]bool{"": true, top + "/project": true, top + "/project/sub": true, top + "/gone": true,
+		top + "/link": false, top + "/link/sub": false} {
+		if err := find(host.NewCache(), dir); (err == nil) != ok {
+			t.Errorf("%q: %v", dir, err)
+		}
+	}
+	if err := find(flickers{}, top+"/project"); err == nil {
+		t.Error("what was a link for a moment is the project")
+	}
+}
+
+// flickers has links where the host has directories: each has gone when it is read.
+type flickers struct{ host.FS }
+
+func (flickers) Lstat(p string) (host.Stat, error) {
+	st, err := host.FS{}.Lstat(p)
+	if path.Base(p) == "project" {
+		st.Type = host.Link
+	}
+	return st, err
+}
+
+// TestDropLinked: what settings name is not granted by way of a link in a place that a run can write; a link
+// elsewhere, and one that somebody names for this run, is followed.
+func TestDropLinked(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{os.MkdirAll(top+"/project/sub", 0o755), os.MkdirAll(top+"/other", 0o755),
+		os.Symlink("../other", top+"/project/out"), os.Symlink("sub", top+"/project/in"),
+		os.Symlink("project", top+"/mine")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"/project/sub": true, "/project/out": false, "/project/in": false,
+		"/mine": true, "/mine/sub": true, "/mine/out": false, "/gone": true, "/project/out/gone": false} {
+		for _, mode := range []planner.Mode{planner.Read, planner.Write, planner.Overlay} {
+			in := &planner.Input{FS: host.NewCache(), Grants: []planner.Grant{{Path: top + "/project", Mode: planner.Write},
+				{Path: top + name, Mode: mode, Why: "settings"}}}
+			named := *in
+			named.Grants = []planner.Grant{in.Grants[0], {Path: top + name, Mode: mode, Explicit: true}}
+			dropLinked(in)
+			dropLinked(&named)
+			if got := len(in.Grants) == 2; got != want || got == (len(in.Losses) == 1) || len(named.Grants) != 2 {
+				t.Errorf("%s, %s: %+v, losses %+v; named: %+v", name, mode, in.Grants, in.Losses, named.Grants)
+			}
+		}
+	}
+	ro := &planner.Input{FS: host.NewCache(), Grants: []planner.Grant{{Path: top + "/project", Mode: planner.Read},
+		{Path: top + "/project/out", Mode: planner.Read}}}
+	if dropLinked(ro); len(ro.Grants) != 2 {
+		t.Errorf("nobody inside could have made the link: %+v", ro.Losses)
 	}
 }

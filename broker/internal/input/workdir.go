@@ -18,6 +18,15 @@ func (r *Run) project(s request.Settings, in *planner.Input) (err error) {
 		return err
 	}
 	in.Project, in.ProjectAt = cmp.Or(s.Vars.Project, in.Dir), s.Sandbox.WorkdirAt
+	if in.Project == "" {
+		return nil
+	}
+	// It was found where no link was. Who works in the sandbox of a directory around it may have put one there since.
+	canon, _, _, _ := host.Resolve(in.FS, in.Project)
+	if canon != in.Project || r.Beside() && !host.Within(in.Dir, canon) {
+		return &planner.Refusal{What: "a link has taken the place of the project " + quoting.Quote(in.Project),
+			Hint: "another program puts it there, perhaps in another sandbox: end it, and start this run again"}
+	}
 	return nil
 }
 

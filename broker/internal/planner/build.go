@@ -129,6 +129,10 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 // finish adds what follows from the whole plan, and checks that.
 func (v *view) finish(p *plan.Plan) error {
 	in := v.in
+	if at := in.FS.Exchanged(); at != "" {
+		return &Refusal{What: plan.Bytes(at).Quote() + " became a link while this run was planned",
+			Hint: "another program does that, perhaps in another sandbox: end it, and start this run again"}
+	}
 	if !in.InPlace {
 		v.losses = append(v.losses, addLandlock(p, in)...)
 	}

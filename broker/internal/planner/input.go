@@ -15,6 +15,7 @@ type FS interface {
 	Lstat(path string) (host.Stat, error)
 	Readlink(path string) (string, error)
 	Access(path string, mode uint32) bool
+	Exchanged() string // see host.Cache
 	secrets.FS
 }
 

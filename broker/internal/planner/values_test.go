@@ -107,6 +107,8 @@ func (fs valuesFS) Peek(p string, off int64, n int) ([]byte, error) {
 	return []byte(text[min(int(off), len(text)):min(int(off)+n, len(text))]), nil
 }
 
+func (fs valuesFS) Exchanged() string { return "" }
+
 func (fs valuesFS) Access(p string, mode uint32) bool {
 	_, _, _, err := host.Resolve(fs, p)
 	return err == nil

@@ -92,6 +92,8 @@ func (fs disk) Peek(p string, off int64, n int) ([]byte, error) {
 	return []byte(text[min(int(off), len(text)):min(int(off)+n, len(text))]), nil
 }
 
+func (fs disk) Exchanged() string { return "" }
+
 func (fs disk) Access(p string, _ uint32) bool {
 	_, _, _, err := host.Resolve(fs, p)
 	return err == nil
