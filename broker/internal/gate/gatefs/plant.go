@@ -106,11 +106,7 @@ func (s *Server) openStatic(n *node) error {
 		n.dir.attr = unix.Stat_t{Mode: unix.S_IFDIR | 0o555, Nlink: 2, Uid: ^uint32(0), Gid: ^uint32(0)}
 		return nil
 	}
-	open := names.HoldDirectory
-	if n.dir.Kind == served.Guarded { // another session may exchange what is in its project
-		open = names.HoldPlainDirectory
-	}
-	fd, err := open(n.dir.Host)
+	fd, err := names.HoldPlainDirectory(n.dir.Host) // another session may exchange what is in its project
 	if err == nil {
 		err = unix.Fstat(fd, &n.dir.attr)
 		if err != nil {

@@ -13,8 +13,9 @@ import (
 	"sbx.example/sbx/broker/internal/gate/served"
 )
 
-// TestPlantFollowsNoLink: a guarded directory that somebody exchanges with a link while the server begins is the one
-// that is served, never where the link leads. With a link that stays there is none.
+// TestPlantFollowsNoLink: a directory that somebody exchanges with a link while the server begins is the one that is
+// served, never where the link leads: one that is guarded, and one that only leads to what is granted. With a link that
+// stays there is none.
 func TestPlantFollowsNoLink(t *testing.T) {
 	top := t.TempDir()
 	at, link := filepath.Join(top, "turns"), filepath.Join(top, "away")
@@ -27,16 +28,19 @@ func TestPlantFollowsNoLink(t *testing.T) {
 	if err := unix.Lstat(at, &want); err != nil {
 		t.Fatal(err)
 	}
-	open := func(kind served.DirKind, host string) (uint64, error) {
+	open := func(kind served.DirKind, host string) (ino uint64, held bool, err error) {
 		n := &node{fd: -1, dir: &dir{Dir: served.Dir{Kind: kind, Host: host}}}
-		err := new(Server).openStatic(n)
+		err = new(Server).openStatic(n)
 		if n.fd >= 0 {
 			unix.Close(n.fd)
 		}
-		return n.dir.attr.Ino, err
+		return n.dir.attr.Ino, n.fd >= 0, err
 	}
-	if _, err := open(served.Guarded, link); err == nil {
+	if _, _, err := open(served.Guarded, link); err == nil {
 		t.Error("where a link leads is served")
+	}
+	if _, held, err := open(served.Skeleton, link); err != nil || held {
+		t.Errorf("where a link leads is looked at: %v", err)
 	}
 	var stop atomic.Bool
 	done := make(chan struct{})
@@ -48,10 +52,13 @@ func TestPlantFollowsNoLink(t *testing.T) {
 	}()
 	others := 0
 	for i := 0; i < 200 || others == 0; i++ { // until a link was there: the control
-		if ino, err := open(served.Guarded, at); err != nil || ino != want.Ino {
-			t.Fatalf("%d, %v, want %d", ino, err, want.Ino)
+		for _, kind := range [...]served.DirKind{served.Guarded, served.Skeleton} {
+			if ino, held, err := open(kind, at); err != nil || !held || ino != want.Ino {
+				t.Fatalf("%d: %d, %v, %v, want %d", kind, ino, held, err, want.Ino)
+			}
 		}
-		if ino, err := open(served.Skeleton, at); err == nil && ino != want.Ino {
+		var st unix.Stat_t
+		if unix.Stat(at, &st) == nil && st.Ino != want.Ino {
 			others++
 		}
 	}

@@ -37,16 +37,11 @@ func HoldBeneath(dir int, rel string) (int, error) {
 	return OpenBeneath(dir, rel, unix.O_PATH|unix.O_NOFOLLOW, 0)
 }
 
-// HoldDirectory opens the directory at an absolute path as an object.
-func HoldDirectory(p string) (int, error) {
-	return unix.Open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-}
-
 // maxExchanges bounds how often a link is found in the place of a directory, each a millisecond after the last.
 const maxExchanges = 3000
 
-// HoldPlainDirectory is HoldDirectory without a link on the way. One that somebody exchanges with the directory, again
-// and again, is waited out.
+// HoldPlainDirectory opens the directory at an absolute path as an object, without a link on the way. One that somebody
+// exchanges with the directory, again and again, is waited out.
 func HoldPlainDirectory(p string) (fd int, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
