@@ -171,6 +171,61 @@ func TestAgentUngrafts(t *testing.T) {
 	}
 }
 
+// TestAgentUngraftsOverNoLink: where a link has taken the place of a directory on the way nothing is unmounted, neither
+// a file nor a directory. In the place itself both are, which is the control.
+func TestAgentUngraftsOverNoLink(t *testing.T) {
+	host, tree := t.TempDir(), t.TempDir()
+	for _, dir := range []string{"at", "other"} {
+		for _, err := range []error{os.MkdirAll(filepath.Join(tree, dir, "d"), 0o755),
+			os.WriteFile(filepath.Join(tree, dir, "f"), nil, 0o644)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(host+"/x", []byte("covers\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said, until := saying(t)
+	a, wait := guest(t, fmt.Sprintf(waitFor, "/said/on")+"mv /g/at /g/was; ln -s other /g/at; : >/said/linked; "+
+		fmt.Sprintf(waitFor, "/said/tried")+"cat /g/other/f; ls /g/other/d; rm /g/at; mv /g/was /g/at; : >/said/back; "+
+		fmt.Sprintf(waitFor, "/said/off")+"cat /g/at/f; ls /g/at/d", said...)
+	on := func(source, target string) {
+		t.Helper()
+		if err := a.Graft(Graft{Source: source, Target: target, Access: plan.ReadWrite}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say := func(name string) {
+		if err := os.WriteFile(filepath.Join(said[1].Source, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on(tree, "/g")
+	for _, dir := range []string{"/g/at", "/g/other"} {
+		on(host+"/x", dir+"/f")
+		on(host, dir+"/d")
+	}
+	say("on")
+	until("linked")
+	for _, p := range []string{"/g/at/f", "/g/at/d"} {
+		if err := a.Ungraft(p); err == nil {
+			t.Errorf("%s was unmounted, over a link", p)
+		}
+	}
+	say("tried")
+	until("back")
+	for _, p := range []string{"/g/at/f", "/g/at/d"} {
+		if err := a.Ungraft(p); err != nil {
+			t.Error(err)
+		}
+	}
+	say("off")
+	if out, code := wait(); code != 0 || out != "covers\nx\n" {
+		t.Errorf("exit %d, output %q", code, out)
+	}
+}
+
 // TestAgentOutOfReach: the program neither sees nor reaches the agent, which holds no descriptor of the caller's.
 func TestAgentOutOfReach(t *testing.T) {
 	a, _ := guest(t, "sleep 60")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -120,7 +121,8 @@ func overlayOf(t *tape.Tape, g *Graft) {
 	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegD).To(tape.RegB)
 }
 
-// Ungraft takes the mount at target away. What is open stays open.
+// Ungraft takes the mount at target away. What is open stays open. No link may lead there: who puts one on the way in a
+// directory that it can write would choose what is taken away.
 func (a *Agent) Ungraft(target string) error {
 	if _, err := cleanRel(target); err != nil {
 		return err
@@ -128,8 +130,11 @@ func (a *Agent) Ungraft(target string) error {
 	_, err := a.order(func(t *tape.Tape, b *agentBlock) {
 		t.At("entering the sandbox", "")
 		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.At("finding", target)
+		walk(t, tape.AtCwd, path.Dir(target), tape.RegA)
+		t.Call(unix.SYS_FCHDIR).From(0, tape.RegA)
 		t.At("unmounting", target)
-		t.Call(unix.SYS_UMOUNT2, t.Str(target), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		t.Call(unix.SYS_UMOUNT2, t.Str(path.Base(target)), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	})
 	return err
 }
