@@ -169,11 +169,7 @@ const maxMaskings = 8
 
 // readConfig reads a configuration of the host's, following no link.
 func readConfig(p string) (mask, bool) {
-	st, err := host.FS{}.Stamp(p)
-	if err != nil || st.Type != host.File {
-		return mask{}, false
-	}
-	text, err := host.FS{}.Peek(p, 0, planner.MaxConfigSize)
+	st, text, err := host.PeekPlain(p, planner.MaxConfigSize)
 	return mask{file: guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, text: string(text)}, err == nil
 }
 

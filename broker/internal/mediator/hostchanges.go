@@ -20,11 +20,15 @@ import (
 type hostChanges struct {
 	mu    sync.Mutex
 	agent *agent.Agent
-	over  bool // nobody watches any more
+	stood bool // somebody may watch
+	over  bool // nobody does any more
 }
 
 // standing makes the agent, which is started by the first thing that happens. The namespaces are the gate's to take.
 func (r *hostChanges) standing(c *child.Child) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stood = true
 	var own [2]*os.File
 	for i, role := range [...]plan.FdRole{plan.FdUserNS, plan.FdMountNS} {
 		f := c.Fds[role]
@@ -37,8 +41,6 @@ func (r *hostChanges) standing(c *child.Child) {
 		}
 		own[i] = os.NewFile(uintptr(fd), f.Name())
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.agent = agent.New(own[0], own[1])
 }
 
@@ -55,9 +57,12 @@ func (r *hostChanges) end() {
 func (r *hostChanges) in(root string) gatefs.Repeater {
 	return func(g gatefs.Repeat) error {
 		r.mu.Lock()
-		a := r.agent
+		a, stood := r.agent, r.stood
 		r.mu.Unlock()
-		if a == nil {
+		switch {
+		case !stood:
+			return nil
+		case a == nil:
 			return agent.ErrNoAgent
 		}
 		err := a.Repeat(agent.Repeat{Root: root, What: whats[g.What], Type: g.Type, Dir: g.Dir, Name: g.Name, ToDir: g.ToDir,

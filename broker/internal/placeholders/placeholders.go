@@ -34,7 +34,7 @@ func (s Set) Remove(dir string) {
 	if len(s.names) == 0 {
 		return
 	}
-	top, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	top, err := names.HoldPlainDirectory(dir) // another session may write around it, and put a link in its place
 	if err != nil {
 		return
 	}

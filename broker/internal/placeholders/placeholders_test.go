@@ -103,6 +103,23 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// Where a link has taken the place of the directory, nothing is removed of what it leads to.
+func TestRemoveFollowsNoLink(t *testing.T) {
+	top := t.TempDir()
+	write(t, top+"/other/empty", "")
+	if err := os.Symlink("other", top+"/project"); err != nil {
+		t.Fatal(err)
+	}
+	Set{names: []string{"empty"}}.Remove(top + "/project")
+	if got := left(t, top+"/other"); len(got) != 1 {
+		t.Errorf("left are %q", got)
+	}
+	Set{names: []string{"empty"}}.Remove(top + "/other") // the control
+	if got := left(t, top+"/other"); len(got) != 0 {
+		t.Errorf("left are %q", got)
+	}
+}
+
 // A file is tracked by the repository that it lies in, wherever that is; what cannot be understood tracks all.
 func TestTracked(t *testing.T) {
 	top := t.TempDir()
