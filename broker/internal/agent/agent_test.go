@@ -204,7 +204,11 @@ func TestAgentFollowsNoLinks(t *testing.T) {
 	}
 	cover := Graft{Source: host + "/cover", Target: "/g/real/f", Access: plan.ReadOnly}
 	cover.On = object(host + "/other")
+	pid := a.PID()
 	faults("on another object", a.Graft(cover), unix.ESTALE)
+	if a.PID() != pid {
+		t.Error("another agent was started, which sees nothing else there")
+	}
 	faults("nothing mounted", a.Mounted("/g/real/f"), unix.EINVAL)
 	cover.On = object(host + "/real/f")
 	if err := a.Graft(cover); err != nil {

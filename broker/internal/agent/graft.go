@@ -43,7 +43,7 @@ func walk(t *tape.Tape, from uintptr, p string, r uint8) {
 
 // copyOf leaves a detached copy of the source in RegB, with its flags.
 func copyOf(t *tape.Tape, g *Graft, rel string) {
-	t.At("opening", g.Source)
+	t.At(opening, g.Source)
 	walk(t, fdHostRoot, rel, tape.RegA)
 	if g.Ino != 0 {
 		stage.SameObject(t, tape.RegA, g.Dev, g.Ino)
@@ -94,12 +94,17 @@ func (a *Agent) Graft(g Graft) error {
 	return err
 }
 
+// opening is the step that looks at the host.
+const opening = "opening"
+
 // seeing is order for what looks at the host. The agent's mounts are a copy of the caller's, which may have gained some
 // since: what it does not find as the caller has it, another agent may.
 func (a *Agent) seeing(build func(t *tape.Tape, b *agentBlock)) (*os.File, error) {
 	was := a.PID()
 	f, err := a.order(build)
-	if was == 0 || was != a.PID() || !errors.Is(err, unix.ESTALE) && !errors.Is(err, unix.ENOENT) {
+	var fault *steps.Fault
+	if was == 0 || was != a.PID() || !errors.As(err, &fault) || fault.Step != opening ||
+		fault.Errno != unix.ESTALE && fault.Errno != unix.ENOENT {
 		return f, err
 	}
 	a.mu.Lock()
@@ -114,7 +119,7 @@ func overlayOf(t *tape.Tape, g *Graft) {
 	t.Call(unix.SYS_FSOPEN, t.Str("overlay"), unix.FSOPEN_CLOEXEC).To(tape.RegD)
 	for i, l := range [...][2]string{{"lowerdir", g.Source}, {"upperdir", g.Upper}, {"workdir", g.Work}} {
 		fd := fdLayers + i
-		t.At("opening", l[1])
+		t.At(opening, l[1])
 		walk(t, fdHostRoot, l[1][1:], tape.RegA)
 		t.Call(unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC).From(0, tape.RegA)
 		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(l[0]), t.Str(fmt.Sprintf("/proc/self/fd/%d", fd)),
