@@ -101,7 +101,7 @@ var mayImport = map[string][]string{
 	"broker/internal/handover":     {},
 	"broker/internal/idmap":        {"broker/internal/program"},
 	"broker/internal/changes": {"shared/atomicfile", // whose names for a moment no sandbox can use
-		"broker/internal/guard", "broker/internal/quoting", "broker/plan"},
+		"broker/internal/guard", "broker/internal/host", "broker/internal/quoting", "broker/plan"},
 
 	// the command line as data; the commands themselves are command's and cli's
 	"broker/internal/option":  {"broker/internal/policy", "broker/internal/policy/nearest", "broker/plan"},
@@ -178,8 +178,8 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/askfs": {"broker/internal/gate/fuse", "broker/internal/gate/grants",
 		"broker/internal/gate/names", "broker/internal/guard"},
 	"broker/internal/gate/notify": {"broker/internal/gate/names", "broker/internal/program", "seccompbpf"},
-	"broker/internal/gate/late": {"broker/internal/guard", "broker/internal/host", "broker/internal/inotify",
-		"broker/internal/secrets"},
+	"broker/internal/gate/late": {"broker/internal/gate/names", "broker/internal/guard", "broker/internal/host",
+		"broker/internal/inotify", "broker/internal/secrets"},
 	"broker/internal/gate/writes": {"broker/internal/gate/names", "broker/internal/gate/notify", "broker/internal/guard",
 		"broker/internal/host",
 		"broker/internal/secrets", "seccompbpf"},

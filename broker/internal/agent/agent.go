@@ -29,6 +29,10 @@ const (
 	fdInsideNS = stage.FdSock + 3 // the sandbox's mount namespace
 	fdUserNS   = stage.FdSock + 4 // given up after entering it
 	agentFirst = fdUserNS         // descriptors from here on are those of one order
+
+	// Those that an order names; others have the lowest numbers that are free.
+	fdLayers    = agentFirst + 40
+	fdUnmounted = agentFirst + 50
 )
 
 // agentCaps are for mounting and for changing between mount namespaces; an overlay works with the rights of who mounted

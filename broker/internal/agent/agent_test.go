@@ -160,13 +160,13 @@ func TestAgentUngrafts(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("opened")
-	if err := a.Ungraft("/g"); err != nil {
+	if err := a.Ungraft("/g", nil); err != nil {
 		t.Fatal(err)
 	}
 	if out, code := wait(); code != 0 || out != "hello\n" {
 		t.Fatalf("exit %d, output %q", code, out)
 	}
-	if err := a.Ungraft("/g"); err == nil {
+	if err := a.Ungraft("/g", nil); err == nil {
 		t.Error("unmounted what is not mounted")
 	}
 }
@@ -209,14 +209,14 @@ func TestAgentUngraftsOverNoLink(t *testing.T) {
 	say("on")
 	until("linked")
 	for _, p := range []string{"/g/at/f", "/g/at/d"} {
-		if err := a.Ungraft(p); err == nil {
+		if err := a.Ungraft(p, nil); err == nil {
 			t.Errorf("%s was unmounted, over a link", p)
 		}
 	}
 	say("tried")
 	until("back")
 	for _, p := range []string{"/g/at/f", "/g/at/d"} {
-		if err := a.Ungraft(p); err != nil {
+		if err := a.Ungraft(p, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -224,6 +224,56 @@ func TestAgentUngraftsOverNoLink(t *testing.T) {
 	if out, code := wait(); code != 0 || out != "covers\nx\n" {
 		t.Errorf("exit %d, output %q", code, out)
 	}
+}
+
+// TestAgentKnowsWhatItMeans: what is unmounted, or mounted on, is what was meant, whatever has its path by then.
+func TestAgentKnowsWhatItMeans(t *testing.T) {
+	host := t.TempDir()
+	object := func(p string) *Object {
+		var st unix.Stat_t
+		if err := unix.Lstat(p, &st); err != nil {
+			t.Fatal(err)
+		}
+		return &Object{st.Dev, st.Ino}
+	}
+	if err := os.Mkdir(host+"/real", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"/real/f", "/cover", "/other"} {
+		if err := os.WriteFile(host+f, []byte(f), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, _ := guest(t, "sleep 60")
+	faults := func(what string, err error, want unix.Errno) {
+		t.Helper()
+		if f := (*steps.Fault)(nil); !errors.As(err, &f) || f.Errno != want {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	if err := a.Graft(Graft{Source: host, Target: "/g", Access: plan.ReadWrite}); err != nil {
+		t.Fatal(err)
+	}
+	cover := Graft{Source: host + "/cover", Target: "/g/real/f", Access: plan.ReadOnly}
+	cover.On = object(host + "/other")
+	pid := a.PID()
+	faults("on another object", a.Graft(cover), unix.ESTALE)
+	if a.PID() != pid {
+		t.Error("another agent was started, which sees nothing else there")
+	}
+	faults("nothing mounted", a.Mounted("/g/real/f"), unix.EINVAL)
+	cover.On = object(host + "/real/f")
+	if err := a.Graft(cover); err != nil {
+		t.Fatal(err)
+	}
+	faults("another mount", a.Ungraft("/g/real/f", object(host+"/real/f")), unix.ESTALE)
+	if err := a.Mounted("/g/real/f"); err != nil {
+		t.Errorf("the cover does not stand any more: %v", err)
+	}
+	if err := a.Ungraft("/g/real/f", object(host+"/cover")); err != nil {
+		t.Error(err)
+	}
+	faults("taken away", a.Mounted("/g/real/f"), unix.EINVAL)
 }
 
 // TestAgentOutOfReach: the program neither sees nor reaches the agent, which holds no descriptor of the caller's.
@@ -385,7 +435,7 @@ func TestAgentPlaces(t *testing.T) {
 		t.Error(err)
 	}
 	until("seen")
-	if err := a.Ungraft(deep + "/dir"); err != nil {
+	if err := a.Ungraft(deep+"/dir", nil); err != nil {
 		t.Error(err)
 	}
 	out, code := wait()

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,13 +23,17 @@ type Graft struct {
 	Access         plan.Access
 	NoExec         bool
 	NoSymFollow    bool
-	Upper, Work    string // for an overlay above Source, with Access rw
-	Dev, Ino       uint64 // identity of the source, where it is known
+	Upper, Work    string  // for an overlay above Source, with Access rw
+	Dev, Ino       uint64  // identity of the source, where it is known
+	On             *Object // what has to be at the target
 	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0:
 	// at Target.
 	PID int
 	At  string
 }
+
+// Object is what something is (stat(2)).
+type Object struct{ Dev, Ino uint64 }
 
 // walk stores an O_PATH descriptor of p in r. No component may be a link.
 func walk(t *tape.Tape, from uintptr, p string, r uint8) {
@@ -39,7 +43,7 @@ func walk(t *tape.Tape, from uintptr, p string, r uint8) {
 
 // copyOf leaves a detached copy of the source in RegB, with its flags.
 func copyOf(t *tape.Tape, g *Graft, rel string) {
-	t.At("opening", g.Source)
+	t.At(opening, g.Source)
 	walk(t, fdHostRoot, rel, tape.RegA)
 	if g.Ino != 0 {
 		stage.SameObject(t, tape.RegA, g.Dev, g.Ino)
@@ -81,18 +85,26 @@ func (a *Agent) Graft(g Graft) error {
 		} else {
 			walk(t, tape.AtCwd, g.Target, tape.RegC)
 		}
+		if g.On != nil {
+			stage.SameObject(t, tape.RegC, g.On.Dev, g.On.Ino)
+		}
 		t.At("mounting", g.Target)
 		t.Call(unix.SYS_MOVE_MOUNT, 0, t.Str(""), 0, t.Str(""), stage.IntoEmpty).From(0, tape.RegB).From(2, tape.RegC)
 	})
 	return err
 }
 
+// opening is the step that looks at the host.
+const opening = "opening"
+
 // seeing is order for what looks at the host. The agent's mounts are a copy of the caller's, which may have gained some
 // since: what it does not find as the caller has it, another agent may.
 func (a *Agent) seeing(build func(t *tape.Tape, b *agentBlock)) (*os.File, error) {
 	was := a.PID()
 	f, err := a.order(build)
-	if was == 0 || was != a.PID() || !errors.Is(err, unix.ESTALE) && !errors.Is(err, unix.ENOENT) {
+	var fault *steps.Fault
+	if was == 0 || was != a.PID() || !errors.As(err, &fault) || fault.Step != opening ||
+		fault.Errno != unix.ESTALE && fault.Errno != unix.ENOENT {
 		return f, err
 	}
 	a.mu.Lock()
@@ -106,8 +118,8 @@ func overlayOf(t *tape.Tape, g *Graft) {
 	t.At("making overlay", g.Target)
 	t.Call(unix.SYS_FSOPEN, t.Str("overlay"), unix.FSOPEN_CLOEXEC).To(tape.RegD)
 	for i, l := range [...][2]string{{"lowerdir", g.Source}, {"upperdir", g.Upper}, {"workdir", g.Work}} {
-		fd := agentFirst + 40 + i
-		t.At("opening", l[1])
+		fd := fdLayers + i
+		t.At(opening, l[1])
 		walk(t, fdHostRoot, l[1][1:], tape.RegA)
 		t.Call(unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC).From(0, tape.RegA)
 		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(l[0]), t.Str(fmt.Sprintf("/proc/self/fd/%d", fd)),
@@ -121,9 +133,34 @@ func overlayOf(t *tape.Tape, g *Graft) {
 	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegD).To(tape.RegB)
 }
 
-// Ungraft takes the mount at target away. What is open stays open. No link may lead there: who puts one on the way in a
-// directory that it can write would choose what is taken away.
-func (a *Agent) Ungraft(target string) error {
+// Ungraft takes the mount at target away, if what it shows is root; nil: whatever that is. What is open stays open. The
+// program may have put a link on the way, or exchanged directories: then another mount has that path.
+func (a *Agent) Ungraft(target string, root *Object) error {
+	if _, err := cleanRel(target); err != nil {
+		return err
+	}
+	_, err := a.order(func(t *tape.Tape, b *agentBlock) {
+		t.At("finding", "/proc/self/fd")
+		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/proc/self/fd"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC,
+			0).To(tape.RegD)
+		t.At("entering the sandbox", "")
+		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+		t.At("finding", target)
+		walk(t, tape.AtCwd, target, tape.RegC)
+		if root != nil {
+			stage.SameObject(t, tape.RegC, root.Dev, root.Ino)
+		}
+		t.At("unmounting", target)
+		t.Call(unix.SYS_DUP3, 0, fdUnmounted, unix.O_CLOEXEC).From(0, tape.RegC)
+		t.Call(unix.SYS_FCHDIR).From(0, tape.RegD) // umount2(2) takes a path
+		t.Call(unix.SYS_UMOUNT2, t.Str(strconv.Itoa(fdUnmounted)), unix.MNT_DETACH)
+	})
+	return err
+}
+
+// Mounted says whether something is mounted at target: EINVAL otherwise (mount_setattr(2)). No mount of a sandbox is
+// without the attribute that is set.
+func (a *Agent) Mounted(target string) error {
 	if _, err := cleanRel(target); err != nil {
 		return err
 	}
@@ -131,10 +168,9 @@ func (a *Agent) Ungraft(target string) error {
 		t.At("entering the sandbox", "")
 		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
 		t.At("finding", target)
-		walk(t, tape.AtCwd, path.Dir(target), tape.RegA)
-		t.Call(unix.SYS_FCHDIR).From(0, tape.RegA)
-		t.At("unmounting", target)
-		t.Call(unix.SYS_UMOUNT2, t.Str(path.Base(target)), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		walk(t, tape.AtCwd, target, tape.RegC)
+		t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), unix.AT_EMPTY_PATH,
+			tape.Ptr(t, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}), stage.MountAttrSize).From(0, tape.RegC)
 	})
 	return err
 }

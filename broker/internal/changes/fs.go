@@ -12,6 +12,8 @@ import (
 	"sort"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // Everything below works on descriptors of directories and single names, and follows no link.
@@ -19,10 +21,7 @@ import (
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 // openRoot opens an absolute directory in whose path there is no link.
-func openRoot(p string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
-}
+func openRoot(p string) (int, error) { return host.OpenPlain(p, unix.O_RDONLY|unix.O_DIRECTORY) }
 
 // openBelow opens the directory rel below root.
 func openBelow(root int, rel string) (int, error) {

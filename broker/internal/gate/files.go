@@ -404,7 +404,7 @@ func (g *Files) Revoke(p string) error {
 	if err != nil {
 		return err
 	}
-	return a.Ungraft(p)
+	return a.Ungraft(p, nil)
 }
 
 // Populate is called by the server before the first request where process 1 has not listed a directory.

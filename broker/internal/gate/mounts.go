@@ -251,7 +251,7 @@ func (g *Mounts) ungraft(which func(string) bool) (err error) {
 		m, _ := g.grant(q)
 		var uerr error
 		for range m.layers { // EINVAL: it lay in a mount that has gone
-			if uerr = g.agent.Ungraft(q); errors.Is(uerr, unix.EINVAL) || errors.Is(uerr, unix.ENOENT) {
+			if uerr = g.agent.Ungraft(q, nil); errors.Is(uerr, unix.EINVAL) || errors.Is(uerr, unix.ENOENT) {
 				uerr = nil
 				break
 			}
@@ -265,7 +265,7 @@ func (g *Mounts) ungraft(which func(string) bool) (err error) {
 		g.mu.Unlock()
 		// They come into sight with it.
 		for u := range g.under {
-			if host.Within(u, q) && g.agent.Ungraft(u) == nil {
+			if host.Within(u, q) && g.agent.Ungraft(u, nil) == nil {
 				delete(g.under, u)
 			}
 		}
@@ -435,7 +435,7 @@ func (g *Mounts) review() {
 		g.placed.Store(true)
 		g.gone[p] = true
 		g.mu.Unlock()
-		return g.agent.Ungraft(p)
+		return g.agent.Ungraft(p, nil)
 	})
 }
 

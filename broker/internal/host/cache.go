@@ -137,15 +137,15 @@ func (c *Cache) Exchanged() string { return c.exchanged }
 
 // inDir opens a directory. Links on the way are followed that were links when they were looked at for the first time.
 func (c *Cache) inDir(dir string, flags int, do func(fd int) error) error {
-	fd, err := openPlain(dir, flags|unix.O_DIRECTORY)
+	fd, err := openToPlan(dir, flags|unix.O_DIRECTORY)
 	if errors.Is(err, syscall.ELOOP) && c.leads(dir) {
 		if dir, _, _, err = Resolve(c, dir); err != nil {
 			return err
 		}
-		fd, err = openPlain(dir, flags|unix.O_DIRECTORY)
+		fd, err = openToPlan(dir, flags|unix.O_DIRECTORY)
 	}
 	c.waitOut(dir, func() bool { return errors.Is(err, syscall.ELOOP) },
-		func() { fd, err = openPlain(dir, flags|unix.O_DIRECTORY) })
+		func() { fd, err = openToPlan(dir, flags|unix.O_DIRECTORY) })
 	if err != nil {
 		return err
 	}

@@ -8,25 +8,31 @@ import (
 
 const oPath = unix.O_PATH
 
-// openPlain opens p, in whose whole path there is no link: with one it is ELOOP.
-func openPlain(p string, flags int) (int, error) {
-	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_SYMLINKS |
-		unix.RESOLVE_NO_MAGICLINKS}
+// OpenPlain opens p and follows no link: where programs of a sandbox may make names, one could lead anywhere
+// (openat2(2), Linux 5.6). With one it is ELOOP; with O_PATH and O_NOFOLLOW, p may be a link itself.
+func OpenPlain(p string, flags int) (int, error) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC),
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(unix.AT_FDCWD, p, &how)
-		switch err {
-		case unix.EINTR, unix.EAGAIN:
-			continue
-		case unix.ENOSYS: // before Linux 5.6, where bubblewrap mounts, and the mounts are looked at
-			return unix.Open(p, flags|unix.O_CLOEXEC, 0)
+		if err != unix.EINTR && err != unix.EAGAIN { // EAGAIN: a rename raced with the walk
+			return fd, err
 		}
-		return fd, err
 	}
+}
+
+// openToPlan is OpenPlain. Before Linux 5.6 bubblewrap mounts, and what it has mounted is compared with the plan.
+func openToPlan(p string, flags int) (int, error) {
+	fd, err := OpenPlain(p, flags)
+	if err == unix.ENOSYS {
+		return unix.Open(p, flags|unix.O_CLOEXEC, 0)
+	}
+	return fd, err
 }
 
 // lstatPlain looks at p itself, in whose path there is no other link. What is missing costs no more than by lstat(2).
 func lstatPlain(p string) (Stat, error) {
-	fd, err := openPlain(p, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := openToPlan(p, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return Stat{}, &os.PathError{Op: "lstat", Path: p, Err: err}
 	}

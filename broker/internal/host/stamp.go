@@ -36,7 +36,7 @@ const peeked = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 
 // PeekPlain reads the beginning of the file p, in whose whole path there is no link, and tells which file it is.
 func PeekPlain(p string, n int) (st Stamp, text []byte, err error) {
-	fd, err := openPlain(p, peeked)
+	fd, err := OpenPlain(p, peeked)
 	if err != nil {
 		return st, nil, &os.PathError{Op: "open", Path: p, Err: err}
 	}

@@ -3,9 +3,11 @@
 package mediator
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +29,7 @@ type covers struct {
 	dir   string // of the session's: what is mounted
 	watch *late.Watcher
 	own   *agent.Agent // nil where the gate has one
-	masks int          // configurations that were masked
+	made  int          // files and directories in it
 }
 
 // Watch begins to watch the judged trees, when the sandbox stands.
@@ -68,7 +70,7 @@ func (md *Mediator) Watch(c *child.Child) {
 	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Making: &md.making, Sockets: &md.sockets,
 		Skip:  func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
-		Cover: md.cover, Uncover: md.uncover,
+		Cover: md.cover, Mounted: md.mounted,
 		Configs: md.in.Configs, Mask: md.masking(), Warn: md.warn})
 	if err != nil {
 		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
@@ -85,62 +87,93 @@ func (c *covers) end() {
 	}
 }
 
-// cover mounts a file or directory that nobody may read.
-func (md *Mediator) cover(p string, dir bool) error {
-	from, err := md.covers.source(dir)
+// cover mounts a file or directory that nobody may read over the object on.
+func (md *Mediator) cover(p string, dir bool, on guard.ID) (remove func(string) error, err error) {
+	from, err := md.covers.source()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return md.graft(from, p)
+	if dir {
+		err = unix.Mkdir(from, 0)
+	} else {
+		err = unix.Mknod(from, unix.S_IFREG, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making what covers secrets: %w", err)
+	}
+	l, err := md.graft(from, p, on)
+	if err != nil {
+		_ = os.Remove(from)
+		return nil, err
+	}
+	return l.remove, nil
 }
 
-// graft mounts a file or directory of the session's over one of the host's, in the sandbox.
-func (md *Mediator) graft(from, p string) error {
+// mounted says whether something lies over a name inside.
+func (md *Mediator) mounted(p string) error {
 	a, err := md.covers.agent()
 	if err != nil {
 		return err
 	}
-	return a.Graft(agent.Graft{Source: from, Target: md.plan.Inside(p), Access: plan.ReadOnly, NoExec: true})
+	return a.Mounted(md.plan.Inside(p))
 }
 
-func (md *Mediator) uncover(p string) error {
-	a, err := md.covers.agent()
-	if err != nil {
-		return err
-	}
-	return a.Ungraft(md.plan.Inside(p))
-}
-
-// source makes what is mounted, if it is not there.
-func (c *covers) source(dir bool) (string, error) {
+// source is the path of something that is to be mounted. Each mount shows another one, which tells them apart.
+func (c *covers) source() (string, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", fmt.Errorf("making what covers secrets: %w", err)
 	}
-	p := path.Join(c.dir, "file")
-	var err error
-	if dir {
-		p = path.Join(c.dir, "dir")
-		err = unix.Mkdir(p, 0)
-	} else {
-		err = unix.Mknod(p, unix.S_IFREG, 0)
+	c.made++
+	return path.Join(c.dir, strconv.Itoa(c.made)), nil
+}
+
+// lid is a file or directory of the session's that is mounted over one of the host's, in the sandbox.
+type lid struct {
+	md   *Mediator
+	from string
+	root agent.Object
+}
+
+// graft mounts one over the object on.
+func (md *Mediator) graft(from, p string, on guard.ID) (*lid, error) {
+	st, err := host.FS{}.Lstat(from)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil && err != unix.EEXIST {
-		return "", fmt.Errorf("making what covers secrets: %w", err)
+	a, err := md.covers.agent()
+	if err != nil {
+		return nil, err
 	}
-	return p, nil
+	if err := a.Graft(agent.Graft{Source: from, Target: md.plan.Inside(p), Access: plan.ReadOnly, NoExec: true,
+		On: &agent.Object{Dev: on.Dev, Ino: on.Ino}}); err != nil {
+		return nil, err
+	}
+	return &lid{md, from, agent.Object{Dev: st.Dev, Ino: st.Ino}}, nil
+}
+
+// remove unmounts it, if it is what is seen at a path.
+func (l *lid) remove(p string) error {
+	a, err := l.md.covers.agent()
+	if err != nil {
+		return err
+	}
+	if err := a.Ungraft(l.md.plan.Inside(p), &l.root); err != nil {
+		return err
+	}
+	return os.Remove(l.from)
 }
 
 // mask is a configuration that is shown without its credentials.
 type mask struct {
-	file   guard.ID // the host's
-	text   string
-	mounts int
+	file guard.ID // the host's
+	text string
+	lids []*lid // each on the one before
 }
 
 // masking returns what shows a configuration without its credentials, again whenever the host has changed it. A mount
 // goes with the file that it stands on, and the host replaces that.
 func (md *Mediator) masking() func(string) {
-	shown := map[string]mask{}
+	shown := md.maskedAtStart()
 	return func(p string) {
 		for range maxMaskings {
 			was := shown[p]
@@ -148,45 +181,71 @@ func (md *Mediator) masking() func(string) {
 			if !ok || now.file == was.file && now.text == was.text {
 				return
 			}
-			if len(guard.GitCredentials([]byte(now.text))) == 0 {
-				for ; was.mounts > 0; was.mounts-- {
-					_ = md.uncover(p) // it may have gone with the file
-				}
-				delete(shown, p)
-				return
+			if now.file == was.file {
+				now.lids = was.lids
 			}
-			if err := md.mask(p, now.text); err != nil && !host.NotExist(err) {
+			if len(guard.GitCredentials([]byte(now.text))) == 0 {
+				for _, l := range slices.Backward(now.lids) {
+					_ = l.remove(p)
+				}
+				now.lids = nil
+			} else if l, err := md.mask(p, now); l != nil {
+				now.lids = append(now.lids, l)
+			} else if err != nil && !host.NotExist(err) {
 				md.warn("hiding the credential that the host has put into " + p + ": " + err.Error())
 			}
-			now.mounts = was.mounts + 1
 			shown[p] = now
 		}
 	}
 }
 
+// maskedAtStart are the configurations that the plan has masked.
+func (md *Mediator) maskedAtStart() map[string]mask {
+	shown := map[string]mask{}
+	for _, m := range md.in.Masked {
+		from := path.Join(md.in.SessionDir, "etc", m.Text.Name)
+		st, err := host.FS{}.Lstat(from)
+		if now, ok := readConfig(m.Path); ok && err == nil {
+			shown[m.Path] = mask{file: now.file, lids: []*lid{{md, from, agent.Object{Dev: st.Dev, Ino: st.Ino}}}}
+		}
+	}
+	return shown
+}
+
 // maxMaskings bounds how often a configuration is looked at again that changes all the time.
 const maxMaskings = 8
 
-// readConfig reads a configuration of the host's, following no link.
+// readConfig reads a configuration of the host's.
 func readConfig(p string) (mask, bool) {
 	st, text, err := host.PeekPlain(p, planner.MaxConfigSize)
 	return mask{file: guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, text: string(text)}, err == nil
 }
 
-// mask shows a configuration without its credentials, or nothing of it where those cannot be taken out.
-func (md *Mediator) mask(p, text string) error {
-	shown, ok := guard.WithoutCredentials([]byte(text))
-	if !ok {
-		return md.cover(p, false)
+// mask shows a configuration without its credentials; where those cannot be taken out, nobody may read what is shown.
+// It returns nil where something else is mounted, which shows nothing of the file either.
+func (md *Mediator) mask(p string, m mask) (*lid, error) {
+	shown, ok := guard.WithoutCredentials([]byte(m.text))
+	from, err := md.covers.source()
+	if err != nil {
+		return nil, err
 	}
-	c := &md.covers
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return fmt.Errorf("making what is shown of a configuration: %w", err)
+	mode := os.FileMode(0)
+	if ok {
+		mode = 0o444
 	}
-	c.masks++
-	from := path.Join(c.dir, "config-"+strconv.Itoa(c.masks))
-	if err := os.WriteFile(from, shown, 0o444); err != nil {
-		return fmt.Errorf("writing what is shown of a configuration: %w", err)
+	if err := os.WriteFile(from, shown, mode); err != nil {
+		return nil, fmt.Errorf("writing what is shown of a configuration: %w", err)
 	}
-	return md.graft(from, p)
+	l, err := md.graft(from, p, m.file)
+	if n := len(m.lids); n > 0 && errors.Is(err, unix.ESTALE) {
+		on := m.lids[n-1].root
+		l, err = md.graft(from, p, guard.ID{Dev: on.Dev, Ino: on.Ino})
+	}
+	if err != nil {
+		_ = os.Remove(from)
+	}
+	if errors.Is(err, unix.ESTALE) && md.mounted(p) == nil {
+		return nil, nil
+	}
+	return l, err
 }

@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // onHost runs a call in no sandbox: env is all that it has, dir is reached without following a link.
 func onHost(ctx context.Context, t Tool, args []string, dir string, env []string, x *streams, out, errs output) (int,
 	error) {
-	d, err := unix.Openat2(unix.AT_FDCWD, dir, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS})
+	d, err := host.OpenPlain(dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return refused, fmt.Errorf("entering directory %s: %w", dir, err)
 	}

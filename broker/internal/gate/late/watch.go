@@ -3,10 +3,12 @@
 package late
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/inotify"
@@ -39,9 +42,11 @@ type Options struct {
 	// Making is held by the session while it makes something under the name of a secret, until that is known to be
 	// its own.
 	Making sync.Locker
-	// Cover takes what has a path out of the session's reach, Uncover gives it back.
-	Cover   func(path string, dir bool) error
-	Uncover func(path string) error
+	// Cover mounts something over what has a path, if it is on: ESTALE otherwise. Remove takes it away where it is found
+	// at a path.
+	Cover func(path string, dir bool, on guard.ID) (remove func(path string) error, err error)
+	// Mounted says of a path inside whether something is mounted there: EINVAL otherwise.
+	Mounted func(path string) error
 	// Configs are files of which Mask is told when the host has changed or replaced them.
 	Configs []string
 	Mask    func(path string)
@@ -67,22 +72,19 @@ type Watcher struct {
 	ended   chan struct{}
 	byWd    map[int32]dir
 	configs map[int32]string // directories of Configs
-	covered map[string]cover
+	covered map[guard.ID][]remove
 	full    bool            // not all is watched, and that was said
 	said    map[string]bool // warnings: a program that makes the kernel's queue run over has all looked at again
 }
+
+// remove takes the cover of one of an object's names away.
+type remove = func(path string) error
 
 // dir is a directory that is watched.
 type dir struct {
 	*Tree
 	path  string
 	place *guard.Place
-}
-
-// cover is what was covered, and how often: something new may be there though it looks the same.
-type cover struct {
-	guard.ID
-	times int
 }
 
 // Watch begins to watch.
@@ -97,7 +99,7 @@ func Watch(o Options) (*Watcher, error) {
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
 	w := &Watcher{Options: o, fd: fd, wake: wake, ended: make(chan struct{}), byWd: map[int32]dir{},
-		configs: map[int32]string{}, covered: map[string]cover{}, said: map[string]bool{}}
+		configs: map[int32]string{}, covered: map[guard.ID][]remove{}, said: map[string]bool{}}
 	go w.run()
 	return w, nil
 }
@@ -161,13 +163,23 @@ func (w *Watcher) all() {
 
 // config watches the directory of a configuration, whose own file may be replaced.
 func (w *Watcher) config(p string) {
-	wd, err := unix.InotifyAddWatch(w.fd, path.Dir(p), watched|unix.IN_DONT_FOLLOW)
+	wd := -1
+	fd, err := host.OpenPlain(path.Dir(p), unix.O_PATH|unix.O_DIRECTORY)
+	if err == nil {
+		wd, err = w.watch(fd)
+		unix.Close(fd)
+	}
 	if err != nil {
 		w.warn("watching " + p + ": " + err.Error() + ": a credential that the host puts there is not hidden")
 		return
 	}
 	w.configs[int32(wd)] = p
 	w.Mask(p)
+}
+
+// watch watches the directory behind a descriptor.
+func (w *Watcher) watch(fd int) (int, error) {
+	return unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), watched)
 }
 
 // event says whether it was about a name of a secret.
@@ -208,8 +220,7 @@ func (w *Watcher) look(top dir) {
 
 // add watches a directory and lists it. That no link is on the way is seen when it is opened.
 func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
-	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	fd, err := unix.Openat2(unix.AT_FDCWD, d.path, &how)
+	fd, err := host.OpenPlain(d.path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, false // gone, or nothing that the session could read
 	}
@@ -217,7 +228,7 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 	defer f.Close()
 	wd, err := -1, error(unix.ENOSPC)
 	if len(w.byWd) < maxDirs {
-		wd, err = unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), watched)
+		wd, err = w.watch(fd)
 	}
 	if err == nil {
 		w.byWd[int32(wd)] = d
@@ -236,7 +247,7 @@ func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	p := d.path + "/" + name
 	hidden := false
 	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || fresh && !isDir && isSocket(p) {
-		hidden = w.judge(d, p, fresh, secret)
+		hidden = w.judge(d, p, secret)
 	}
 	if !isDir || hidden || guard.Dependency(name) || guard.Fold(name) == ".git" || w.Skip != nil && w.Skip(p) {
 		return dir{}, false
@@ -244,36 +255,24 @@ func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	return dir{d.Tree, p, d.place.Below(name)}, true
 }
 
-// judge covers what has the name of a secret if it is one, and says so.
-func (w *Watcher) judge(d dir, p string, fresh, secret bool) bool {
+// judge covers what has the name of a secret if it is one, and says so. The program may exchange what has the path at
+// any moment: what is covered is what was judged, or nothing, and then there is another event.
+func (w *Watcher) judge(d dir, p string, secret bool) bool {
 	var failed error
 	for range maxTries {
-		was, ok := stand(p)
-		w.Making.Lock()
-		hidden := ok && secret && w.Secrets.At(d.Granted, strings.TrimPrefix(p, d.Granted+"/")).Hidden
-		hidden = hidden || was.typ == host.Socket && !w.Sockets.Has(was.ID)
-		w.Making.Unlock()
-		c := w.covered[p]
+		was, hidden := w.find(d, p, secret)
 		if !hidden {
-			for ; c.times > 0; c.times-- {
-				_ = w.Uncover(p) // the host may have done so, by taking away what was covered
-			}
-			delete(w.covered, p)
+			w.uncover(p, was.ID)
 			return false
 		}
-		if c.ID == was.ID && !fresh || was.typ == host.Link { // what a link leads to is judged by its own name
+		if was.typ == host.Link { // what it leads to is judged by its own name
 			return true
 		}
-		if failed = w.Cover(p, was.typ == host.Dir); failed == nil {
-			w.covered[p] = cover{was.ID, c.times + 1}
-		} else if !host.NotExist(failed) { // who mounts was killed, perhaps: the next try has another one
-			continue
-		}
-		if is, ok := stand(p); ok && is == was {
+		if failed = w.cover(p, was); failed == nil {
 			return true
-		}
+		} // who mounts was killed, perhaps: the next try has another one
 	}
-	if failed != nil && !host.NotExist(failed) {
+	if !host.NotExist(failed) {
 		w.warn("hiding " + p + ", which the host has made: " + failed.Error())
 	}
 	return true
@@ -285,12 +284,46 @@ type standing struct {
 	typ host.Type
 }
 
-func stand(p string) (standing, bool) {
-	st, err := host.FS{}.Stamp(p)
-	return standing{guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, st.Type}, err == nil
+// find judges what has a name. What is reached by a link only has another one.
+func (w *Watcher) find(d dir, p string, secret bool) (standing, bool) {
+	fd, err := host.OpenPlain(p, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return standing{}, false
+	}
+	defer unix.Close(fd)
+	w.Making.Lock()
+	defer w.Making.Unlock()
+	f, st := names.Keeper{Judge: w.Secrets}.Finding(names.Name{Top: d.Granted,
+		Path: func() string { return strings.TrimPrefix(p, d.Granted+"/") }}, fd)
+	is := standing{guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, st.Type}
+	return is, secret && f.Hidden || is.typ == host.Socket && !w.Sockets.Has(is.ID)
+}
+
+// cover covers an object at a path, unless something is mounted there.
+func (w *Watcher) cover(p string, is standing) error {
+	r, err := w.Cover(p, is.typ == host.Dir, is.ID)
+	if err == nil {
+		w.covered[is.ID] = append(w.covered[is.ID], r)
+	} else if errors.Is(err, unix.ESTALE) && w.Mounted(p) == nil {
+		return nil
+	}
+	return err
+}
+
+// uncover gives an object back that is no secret any more.
+func (w *Watcher) uncover(p string, id guard.ID) {
+	left := slices.DeleteFunc(w.covered[id], func(r remove) bool { return r(p) == nil })
+	if w.covered[id] = left; len(left) == 0 {
+		delete(w.covered, id)
+	}
 }
 
 func isSocket(p string) bool {
-	var st unix.Stat_t
-	return unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
+	fd, err := host.OpenPlain(p, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	st, err := host.StampOf(fd, "")
+	return err == nil && st.Type == host.Socket
 }

@@ -3,9 +3,17 @@
 package late
 
 import (
+	"errors"
+	"os"
+	"path"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/secrets"
 )
 
 // TestLooksAgainInSilence: a program that fills the kernel's queue as often as it likes has everything looked at again,
@@ -25,5 +33,99 @@ func TestLooksAgainInSilence(t *testing.T) {
 	}
 	if len(said) != 2 || said[0] == said[1] {
 		t.Errorf("each of two files has to be warned of once: %q", said)
+	}
+}
+
+// exchange is what a program does with two directories at any moment.
+func exchange(t *testing.T, a, b string) {
+	t.Helper()
+	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mounts stands for the sandbox's: covers lie on objects.
+type mounts map[uint64]bool
+
+func inode(p string) uint64 {
+	st, _ := host.FS{}.Lstat(p)
+	return st.Ino
+}
+
+func (m mounts) cover(p string, _ bool, on guard.ID) (func(string) error, error) {
+	if m[on.Ino] || inode(p) != on.Ino {
+		return nil, unix.ESTALE
+	}
+	m[on.Ino] = true
+	return func(p string) error {
+		if inode(p) != on.Ino {
+			return unix.ESTALE
+		}
+		delete(m, on.Ino)
+		return nil
+	}, nil
+}
+
+func (m mounts) mounted(p string) error {
+	if !m[inode(p)] {
+		return unix.EINVAL
+	}
+	return nil
+}
+
+// TestExchangedWhileJudged: a program that exchanges the directory of a secret with another one, or with a link, while
+// that is judged or covered, gets neither the secret nor has the cover of another one taken away.
+func TestExchangedWhileJudged(t *testing.T) {
+	top := t.TempDir()
+	for name, text := range map[string]string{"sub/.env": "TOKEN=x", "fake/.env/pyvenv.cfg": "", "out/.env": "TOKEN=y"} {
+		if err := errors.Join(os.MkdirAll(path.Dir(path.Join(top, name)), 0o700),
+			os.WriteFile(path.Join(top, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("out", top+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	m := mounts{}
+	var sockets guard.Made
+	before := func() {}
+	w := &Watcher{said: map[string]bool{}, covered: map[guard.ID][]remove{}, Options: Options{
+		Secrets: secrets.New(host.FS{}, nil, ""), Sockets: &sockets, Making: &sync.Mutex{}, Mounted: m.mounted,
+		Warn: func(text string) { t.Error(text) },
+		Cover: func(p string, dir bool, on guard.ID) (func(string) error, error) {
+			before()
+			return m.cover(p, dir, on)
+		}}}
+	d, p := dir{Tree: &Tree{Path: top, Granted: top}, path: top + "/sub"}, top+"/sub/.env"
+	env := inode(p)
+
+	before = func() { exchange(t, top+"/sub", top+"/fake") }
+	if w.judge(d, p, true) || len(m) != 0 {
+		t.Errorf("what was judged has another path now, and yet there is a cover: %v", m)
+	}
+	before = func() {}
+	exchange(t, top+"/sub", top+"/fake") // which is an event
+	if !w.judge(d, p, true) || !m[env] || len(m) != 1 {
+		t.Errorf("covered: %v, want %d", m, env)
+	}
+	if !w.judge(d, p, true) || len(m) != 1 {
+		t.Errorf("covered again: %v", m)
+	}
+	exchange(t, top+"/sub", top+"/fake") // now the environment has the path
+	if w.judge(d, p, true) || !m[env] {
+		t.Errorf("the cover of %d has gone: %v", env, m)
+	}
+	exchange(t, top+"/sub", top+"/link") // and now a link to another secret
+	if w.judge(d, p, true) || len(m) != 1 {
+		t.Errorf("covered by way of a link: %v", m)
+	}
+	exchange(t, top+"/sub", top+"/link")
+	exchange(t, top+"/sub", top+"/fake")
+	if err := errors.Join(os.WriteFile(p+".new", []byte("TOKEN=z"), 0o600), os.Rename(p+".new", p)); err != nil {
+		t.Fatal(err)
+	}
+	delete(m, env) // the host has replaced it: its cover goes with it
+	if !w.judge(d, p, true) || !m[inode(p)] || len(m) != 1 {
+		t.Errorf("what replaced it is not covered: %v", m)
 	}
 }

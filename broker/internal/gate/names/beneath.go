@@ -43,11 +43,8 @@ const maxExchanges = 3000
 // HoldPlainDirectory opens the directory at an absolute path as an object, without a link on the way. One that somebody
 // exchanges with the directory, again and again, is waited out.
 func HoldPlainDirectory(p string) (fd int, err error) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	for range maxExchanges {
-		fd, err = unix.Openat2(unix.AT_FDCWD, p, &how)
-		if err != unix.ELOOP && err != unix.EINTR && err != unix.EAGAIN {
+		if fd, err = host.OpenPlain(p, unix.O_PATH|unix.O_DIRECTORY); err != unix.ELOOP {
 			break
 		}
 		time.Sleep(time.Millisecond) // who exchanges them may have to be let run
