@@ -194,8 +194,7 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 			}
 			continue
 		}
-		// A program could have put the link there in an earlier run, to have its target granted in this one.
-		if slices.ContainsFunc(links, func(l host.LinkAt) bool { return x.writable(l.Path) }) {
+		if madeByPrograms(x.in, links) {
 			x.loss(r, ledByPrograms)
 			continue
 		}
@@ -264,16 +263,6 @@ func (x *carrier) secret(r policy.Rule, p string) bool {
 	if f := request.SecretIn(x.in, x.in.ShownBy(p), p); f.Hidden {
 		x.loss(r, "it is a secret ("+f.Reason()+"), and no rule shows one")
 		return true
-	}
-	return false
-}
-
-// writable says whether a program can change p on the host itself.
-func (x *carrier) writable(p string) bool {
-	for _, g := range x.in.Grants {
-		if g.Mode == planner.Write && host.Within(p, path.Clean(g.Path)) {
-			return true
-		}
 	}
 	return false
 }

@@ -198,8 +198,7 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 	if err := r.requestGrants(in); err != nil {
 		return err
 	}
-	dropLinked(in)
-	return nil
+	return checkLinks(in)
 }
 
 func (r *Run) requestGrants(in *planner.Input) error {

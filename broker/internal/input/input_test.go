@@ -245,9 +245,9 @@ func (flickers) Lstat(p string) (host.Stat, error) {
 	return st, err
 }
 
-// TestDropLinked: what settings name is not granted by way of a link in a place that a run can write; a link
-// elsewhere, and one that somebody names for this run, is followed.
-func TestDropLinked(t *testing.T) {
+// TestCheckLinks: what settings name is not granted by way of a link in a place that a run can write, and what somebody
+// names for this run not unless that grants no more. A link elsewhere is followed.
+func TestCheckLinks(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -259,23 +259,29 @@ func TestDropLinked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]bool{"/project/sub": true, "/project/out": false, "/project/in": false,
-		"/mine": true, "/mine/sub": true, "/mine/out": false, "/gone": true, "/project/out/gone": false} {
+	for _, c := range []struct {
+		name         string
+		settings, me bool
+	}{{"/project/sub", true, true}, {"/project/out", false, false}, {"/project/in", false, true}, {"/mine", true, true},
+		{"/mine/sub", true, true}, {"/mine/out", false, false}, {"/gone", true, true}, {"/project/out/gone", false, false}} {
 		for _, mode := range []planner.Mode{planner.Read, planner.Write, planner.Overlay} {
-			in := &planner.Input{FS: host.NewCache(), Grants: []planner.Grant{{Path: top + "/project", Mode: planner.Write},
-				{Path: top + name, Mode: mode, Why: "settings"}}}
-			named := *in
-			named.Grants = []planner.Grant{in.Grants[0], {Path: top + name, Mode: mode, Explicit: true}}
-			dropLinked(in)
-			dropLinked(&named)
-			if got := len(in.Grants) == 2; got != want || got == (len(in.Losses) == 1) || len(named.Grants) != 2 {
-				t.Errorf("%s, %s: %+v, losses %+v; named: %+v", name, mode, in.Grants, in.Losses, named.Grants)
+			for _, asked := range []planner.Mode{planner.Write, planner.Overlay, planner.Read} { // an earlier run could write
+				in := &planner.Input{FS: host.NewCache(), Project: top + "/project", Grants: []planner.Grant{
+					{Path: top + "/project", Mode: asked}, {Path: top + c.name, Mode: mode, Why: "settings"}}}
+				named := *in
+				named.Grants = []planner.Grant{in.Grants[0], {Path: top + c.name, Mode: mode, Explicit: true, Why: "--ro"}}
+				if err := checkLinks(in); err != nil || (len(in.Grants) == 2) != c.settings || c.settings == (len(in.Losses) == 1) {
+					t.Errorf("%s, %s: %v, %+v, losses %+v", c.name, mode, err, in.Grants, in.Losses)
+				}
+				if err := checkLinks(&named); (err == nil) != c.me || len(named.Grants) != 2 {
+					t.Errorf("%s, %s, named: %v, %+v", c.name, mode, err, named.Grants)
+				}
 			}
 		}
 	}
 	ro := &planner.Input{FS: host.NewCache(), Grants: []planner.Grant{{Path: top + "/project", Mode: planner.Read},
 		{Path: top + "/project/out", Mode: planner.Read}}}
-	if dropLinked(ro); len(ro.Grants) != 2 {
+	if err := checkLinks(ro); err != nil || len(ro.Grants) != 2 {
 		t.Errorf("nobody inside could have made the link: %+v", ro.Losses)
 	}
 }

@@ -8,31 +8,51 @@ import (
 	"sbx.example/sbx/broker/internal/quoting"
 )
 
-// dropLinked leaves out what settings grant by way of a link in a place that programs inside can write: one of an
-// earlier run could have put it there, to have its target granted in this one. Who names a path for this run has
-// looked.
-func dropLinked(in *planner.Input) {
-	var places []string
+// ledByPrograms is why something is not granted.
+const ledByPrograms = "it leads through a link that programs in the sandbox can change"
+
+// checkLinks leaves out what settings grant by way of a link that a program of an earlier run could have made, to have
+// its target granted in this one. Who names such a path for this run has to name the target, if more is granted so.
+func checkLinks(in *planner.Input) error {
+	kept := in.Grants[:0:0]
 	for _, g := range in.Grants {
-		if g.Mode == planner.Write {
-			if canon, links, _, err := host.Resolve(in.FS, g.Path); err == nil && len(links) == 0 {
-				places = append(places, canon)
-			}
-		}
-	}
-	byProgram := func(l host.LinkAt) bool {
-		return slices.ContainsFunc(places, func(dir string) bool { return host.Within(l.Path, dir) })
-	}
-	in.Grants = slices.DeleteFunc(in.Grants, func(g planner.Grant) bool {
-		_, links, _, _ := host.Resolve(in.FS, g.Path)
-		drop := !g.Explicit && slices.ContainsFunc(links, byProgram)
-		if drop {
+		canon, links, _, _ := host.Resolve(in.FS, g.Path)
+		switch {
+		case !madeByPrograms(in, links):
+			kept = append(kept, g)
+		case !g.Explicit:
 			in.Losses = append(in.Losses, planner.Loss{What: quoting.Quote(g.Path) + " (" + g.Why + ")",
 				Why: ledByPrograms, Fix: "name what it leads to"})
+		case canon != "" && !slices.ContainsFunc(linkable(in), func(dir string) bool { return host.Within(canon, dir) }):
+			return &planner.Refusal{What: g.Why + " " + quoting.Quote(g.Path) + ": " + ledByPrograms,
+				Hint: "it is " + quoting.Quote(canon) + " now: if that is what you mean, name it"}
+		default:
+			kept = append(kept, g)
 		}
-		return drop
+	}
+	in.Grants = kept
+	return nil
+}
+
+// madeByPrograms says whether one of the links lies where programs can make some.
+func madeByPrograms(in *planner.Input, links []host.LinkAt) bool {
+	return len(links) > 0 && slices.ContainsFunc(linkable(in), func(dir string) bool {
+		return slices.ContainsFunc(links, func(l host.LinkAt) bool { return host.Within(l.Path, dir) })
 	})
 }
 
-// ledByPrograms is why something is not granted.
-const ledByPrograms = "it leads through a link that programs in the sandbox can change"
+// linkable are the places in which programs can make links in this run, or could in an earlier one.
+func linkable(in *planner.Input) []string {
+	var out []string
+	if in.Project != "" {
+		out = append(out, in.Project)
+	}
+	for _, g := range in.Grants {
+		if g.Mode == planner.Write { // what is reached by a link is not known yet to be granted
+			if canon, links, _, err := host.Resolve(in.FS, g.Path); err == nil && len(links) == 0 {
+				out = append(out, canon)
+			}
+		}
+	}
+	return out
+}
