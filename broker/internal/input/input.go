@@ -74,6 +74,9 @@ func (r *Run) view(s request.Settings, in *planner.Input) error {
 	if err := r.hides(s, in); err != nil {
 		return err
 	}
+	if err := checkLinks(in); err != nil {
+		return err
+	}
 	r.caches(s, in)
 	in.Gate = servesRoot(r.Engine)
 	if err := r.carryRules(s, in, r.Mode != "dynamic"); err != nil {
@@ -195,10 +198,7 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 		}
 		in.Grants = append(in.Grants, g)
 	}
-	if err := r.requestGrants(in); err != nil {
-		return err
-	}
-	return checkLinks(in)
+	return r.requestGrants(in)
 }
 
 func (r *Run) requestGrants(in *planner.Input) error {

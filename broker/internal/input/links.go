@@ -1,6 +1,7 @@
 package input
 
 import (
+	"path"
 	"slices"
 
 	"sbx.example/sbx/broker/internal/host"
@@ -23,7 +24,9 @@ func checkLinks(in *planner.Input) error {
 		case !g.Explicit:
 			in.Losses = append(in.Losses, planner.Loss{What: quoting.Quote(g.Path) + " (" + g.Why + ")",
 				Why: ledByPrograms, Fix: "name what it leads to"})
-		case canon != "" && !slices.ContainsFunc(linkable(in), func(dir string) bool { return host.Within(canon, dir) }):
+		case canon != "" && !isSecret(in, canon) && !slices.ContainsFunc(linkable(in), func(dir string) bool {
+			return host.Within(canon, dir)
+		}):
 			return &planner.Refusal{What: g.Why + " " + quoting.Quote(g.Path) + ": " + ledByPrograms,
 				Hint: "it is " + quoting.Quote(canon) + " now: if that is what you mean, name it"}
 		default:
@@ -32,6 +35,13 @@ func checkLinks(in *planner.Input) error {
 	}
 	in.Grants = kept
 	return nil
+}
+
+// isSecret says whether a path is one, whose grant the planner refuses.
+func isSecret(in *planner.Input, p string) bool {
+	return slices.ContainsFunc(in.Hides, func(h planner.Hide) bool {
+		return h.Secret && host.Within(p, path.Clean(h.Path))
+	})
 }
 
 // madeByPrograms says whether one of the links lies where programs can make some.
