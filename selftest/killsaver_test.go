@@ -108,11 +108,16 @@ func (m *fileProject) killed(t *testing.T, how []string, token string, victim in
 	return last, name
 }
 
-// killChild kills one of the broker's children. Where that is not process 1, the session goes on, and the broker is
-// killed when that was seen.
+// killChild kills one of the broker's children. Where that is not process 1, it is an agent, which there is once there
+// was something to hide; the session goes on, and the broker is killed when that was seen.
 func (m *fileProject) killChild(t *testing.T, s *saver, victim int) (name string) {
 	t.Helper()
 	broker := s.cmd.Process.Pid
+	if victim > 1 {
+		m.makeSecret(t, s, "before the kill")
+		must(t, os.Remove(m.project+"/.env.host"))
+		s.until(t, "absent", "before the kill")
+	}
 	for err := error(syscall.ESRCH); err == syscall.ESRCH; { // some are there for a moment
 		list := childrenOf(broker)
 		pid := list[min(victim, len(list))-1]
@@ -125,20 +130,32 @@ func (m *fileProject) killChild(t *testing.T, s *saver, victim int) (name string
 	if name == "process 1" {
 		return name
 	}
-	must(t, os.WriteFile(m.project+"/.env.host", []byte("SECRET=1\n"), 0o644))
-	must(t, shop.own(m.project+"/.env.host"))
-	for end := time.Now().Add(time.Minute); ; {
-		_, late, ok := s.said()
-		if !ok || time.Now().After(end) {
-			t.Errorf("%s was killed: the session goes on %t, the host's secret is %s", name, ok, late)
-			break
-		}
-		if late == "refused" {
-			break
-		}
-	}
+	m.makeSecret(t, s, name+" was killed")
 	must(t, s.cmd.Process.Kill())
 	return name
+}
+
+// makeSecret makes a secret on the host, and waits until it is hidden.
+func (m *fileProject) makeSecret(t *testing.T, s *saver, when string) {
+	t.Helper()
+	must(t, os.WriteFile(m.project+"/.env.host", []byte("SECRET=1\n"), 0o644))
+	must(t, shop.own(m.project+"/.env.host"))
+	s.until(t, "refused", when)
+}
+
+// until waits until the program sees the host's file so.
+func (s *saver) until(t *testing.T, want, when string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		_, late, ok := s.said()
+		if late == want {
+			return
+		}
+		if !ok || time.Now().After(end) {
+			t.Errorf("%s: the session goes on %t, the host's secret is %s, want %s", when, ok, late, want)
+			return
+		}
+	}
 }
 
 // checkSaved wants all that was said to be done.
