@@ -262,8 +262,9 @@ var mayImport = map[string][]string{
 		"broker/internal/policy/trust",
 		"broker/internal/planner", "broker/internal/policy",
 		"broker/internal/program", "broker/internal/prompt", "broker/internal/quoting", "broker/internal/request",
-		"shared/proxied", // how sbx-proxy says that there is no keyring
-		"shared/turn",    // to end a login
+		"shared/proxied",          // how sbx-proxy says that there is no keyring
+		"shared/turn",             // to end a login
+		"broker/internal/session", // removes the folder of a login as it does a session's layers
 		"audit"},
 	"broker/internal/integrate": {"shared/atomicfile",
 		"broker/internal/changes", "broker/internal/command", "broker/internal/host",

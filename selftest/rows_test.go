@@ -73,7 +73,7 @@ func typedRows() map[string]typedRow {
 			"sbx run --ssh-agent=work --allow-host github.com:22 -- git fetch"},
 		needsOther: {"sbx run -- pnpm install", "sbx run --with github -- git push", "sbx secret unlock",
 			"sbx run --backend devcontainer -- npm test",
-			"sbx run --rw ~/.config/gh-inside --env GH_CONFIG_DIR=$HOME/.config/gh-inside --with github-login -- gh auth login",
+			"sbx run --with github-login -- gh auth login", "sbx run --with github-login -- gh issue list",
 			"sbx run --containers -- podman build .",
 			"sbx run --containers -- sh packaging/examples/dockerd-inside.sh docker build --network host .",
 			"sbx run --vm -- qemu-system-x86_64 -snapshot -drive file=$HOME/.local/share/images/x.img,format=raw",

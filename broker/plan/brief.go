@@ -66,14 +66,17 @@ func (p *Plan) command() string {
 	return text
 }
 
+// LoginPlace is where folders of logins are inside, which are elsewhere on the host.
+const LoginPlace = "/run/sbx/login/"
+
 // Writable are the trees of the host's that the program may write, by the host's paths, once each and without those
 // that lie in another.
 func (p *Plan) Writable() (list []string) {
 	for i := range p.Mounts {
-		if m := &p.Mounts[i]; (m.Kind == Bind || m.Kind == Fuse) && m.Access == ReadWrite && !m.Device &&
-			m.Source == p.OnHost(m.Target) && !p.isTmp(m) && !slices.ContainsFunc(list, func(l string) bool {
-			return strings.HasPrefix(Quote(m.Source)+"/", l+"/")
-		}) {
+		m := &p.Mounts[i]
+		theirs := m.Source == p.OnHost(m.Target) || strings.HasPrefix(m.Target, LoginPlace)
+		if (m.Kind == Bind || m.Kind == Fuse) && m.Access == ReadWrite && !m.Device && theirs && !p.isTmp(m) &&
+			!slices.ContainsFunc(list, func(l string) bool { return strings.HasPrefix(Quote(m.Source)+"/", l+"/") }) {
 			list = append(list, Quote(m.Source))
 		}
 	}

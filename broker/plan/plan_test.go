@@ -439,14 +439,17 @@ func FuzzBytesUnmarshal(f *testing.F) {
 	})
 }
 
-// TestWritable: a tree is named once, however many mounts show it, and not beside one that it lies in.
+// TestWritable: a tree is named once, however many mounts show it, and not beside one that it lies in. The folder of a
+// login is one of them, and a place of the session's own is not.
 func TestWritable(t *testing.T) {
 	p := &Plan{}
 	for _, target := range []string{"/p", "/p", "/p/sub", "/pq", "/q"} {
 		p.Mounts = append(p.Mounts, Mount{Kind: Bind, Source: target, Target: target, Access: ReadWrite})
 	}
 	p.Mounts[4].Access = ReadOnly
-	if got := p.Writable(); !slices.Equal(got, []string{"/p", "/pq"}) {
+	p.Mounts = append(p.Mounts, Mount{Kind: Bind, Source: "/state/own/1", Target: "/o", Access: ReadWrite},
+		Mount{Kind: Bind, Source: "/state/logins/me", Target: LoginPlace + "me", Access: ReadWrite})
+	if got := p.Writable(); !slices.Equal(got, []string{"/p", "/pq", "/state/logins/me"}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -40,6 +40,7 @@ type Caller struct {
 	Record  string                         // the file for what endpoints are asked; empty: none
 	Marks   []mark.Mark                    // of decoys: a request that has one is refused
 	Marked  func(decoy, server string)     // is told of such a request
+	Sets    func(variable string) bool     // somebody gives it to the program by its name
 }
 
 // Grants are the credentials of one run. Nil ones are none.
@@ -55,6 +56,7 @@ type Grants struct {
 	files   []shown
 	gitKeys [][2]string
 	sockets []socket
+	folders []folder
 	ports   uint16 // that were given away from firstPort on
 	sites   []proxied.Site
 	listen  []proxied.Listener
@@ -203,10 +205,13 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 		s.Places = append(s.Places, p.proxied(x.Name))
 		x.bound(s)
 		if x.Login != "" { // its placeholder is not known here
+			if p.basic && k.helper != "" {
+				g.git(p.host, k.helper)
+			}
 			continue
 		}
 		if p.basic {
-			g.git(p, x.placeholder)
+			g.git(p.host, printing(p.user, x.placeholder))
 			g.show(netrc(), entry{p, x})
 		}
 		if k.file != nil && p.basic == k.at[0].basic { // its table may name another place
@@ -222,7 +227,7 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 	}
 	switch {
 	case x.Login != "":
-		return g.addLogin(x)
+		return g.addLogin(x, cmp.Or(x.LoginFolder, k.folder), in)
 	case x.key != "":
 		g.showKey(x, in)
 		return nil
@@ -270,10 +275,14 @@ func (g *Grants) showFiles(in *planner.Input) {
 }
 
 // git has git find the password of a host. What git is told elsewhere about that host's passwords is not asked first.
-func (g *Grants) git(p at, placeholder string) {
-	key := "credential.https://" + p.host + ".helper"
-	g.gitKeys = append(g.gitKeys, [2]string{key, ""}, [2]string{key, "!f() { test \"$1\" = get && echo username=" +
-		p.user + " && echo password=" + placeholder + "; }; f"})
+func (g *Grants) git(host, helper string) {
+	key := "credential.https://" + host + ".helper"
+	g.gitKeys = append(g.gitKeys, [2]string{key, ""}, [2]string{key, helper})
+}
+
+// printing is a helper of git's that says one password.
+func printing(user, placeholder string) string {
+	return "!f() { test \"$1\" = get && echo username=" + user + " && echo password=" + placeholder + "; }; f"
 }
 
 // showGit passes what git is told in the environment, behind what is there already.

@@ -20,6 +20,8 @@ type kind struct {
 	file      *file
 	fixed     [][2]string // variables that are the same in every session
 	login     bool        // it is issued to a program that signs in; package policy knows where
+	folder    string      // of such a program: the variable that names the folder in which it keeps what it has
+	helper    string      // of such a program: what git asks for a password
 }
 
 // file is one of a tool's that holds credentials, below /run/sbx, and the variables by which tools find it: each with
@@ -65,7 +67,7 @@ func kinds() []kind {
 		{"github.com", place{basic: true, user: "x-access-token"}}}
 	return []kind{
 		{name: "github", env: []string{"GITHUB_TOKEN", "GH_TOKEN"}, at: github},
-		{name: "github-login", login: true, at: github},
+		{name: "github-login", login: true, at: github, folder: "GH_CONFIG_DIR", helper: "!gh auth git-credential"},
 		{name: "claude-login", login: true, at: []at{{"api.anthropic.com", bearer}}},
 		{name: "codex-login", login: true, at: []at{{"chatgpt.com", bearer}, {"api.openai.com", bearer}}},
 		{name: "anthropic", env: []string{"ANTHROPIC_API_KEY"}, prefix: "sk-ant-api03-",

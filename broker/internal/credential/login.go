@@ -18,9 +18,9 @@ import (
 	"sbx.example/sbx/shared/turn"
 )
 
-// addLogin grants the token endpoint of a login. Nothing stands for it in the environment: the program has its
-// placeholders from the endpoint's answers.
-func (g *Grants) addLogin(x granted) error {
+// addLogin grants the token endpoint of a login, and the folder that a variable names. Nothing stands for a token in
+// the environment: the program has its placeholders from the endpoint's answers.
+func (g *Grants) addLogin(x granted, variable string, in *planner.Input) error {
 	if !host.Exists(path.Join(g.sealed, proxied.PublicKey)) {
 		return &planner.Refusal{What: "credential " + x.Name + " (" + x.Origin.String() +
 			") keeps what it is issued sealed, and there is no passphrase for that yet",
@@ -41,7 +41,7 @@ func (g *Grants) addLogin(x granted) error {
 	}
 	s.Logins = append(s.Logins, proxied.Login{Secret: x.Name, Path: at})
 	x.bound(s) // the token endpoint itself is always asked
-	return nil
+	return g.keepFolder(x.Credential, variable, in)
 }
 
 // fields are those of a login's answers that are tokens (RFC 6749, 5.1, and OpenID Connect).

@@ -243,6 +243,9 @@ func (x *attempt) prepare() (err error) {
 	if err = mediator.EnoughFiles(x.plan); err != nil {
 		return err
 	}
+	if err = x.credentials.MakeFolders(); err != nil {
+		return err
+	}
 	if r.mode == "dynamic" && !r.Quiet {
 		x.b.warnHomeHidden(x.plan, x.facts.Home)
 	}

@@ -3,6 +3,8 @@
 package live
 
 import (
+	"slices"
+
 	"sbx.example/sbx/broker/internal/credential"
 	"sbx.example/sbx/broker/internal/egress"
 	"sbx.example/sbx/broker/internal/planner"
@@ -20,8 +22,8 @@ func (x *attempt) grantCredentials() (err error) {
 		return nil
 	}
 	x.credentials, err = credential.New(credential.Caller{Env: x.b.Env, Warn: x.b.Warn, Refused: x.refusals.Line,
-		Asks:   labels(x.cfg) && x.approvals != nil,
-		Record: x.r.Record, Marks: x.marks(), Marked: x.inRequest,
+		Asks: labels(x.cfg) && x.approvals != nil,
+		Sets: x.sets, Record: x.r.Record, Marks: x.marks(), Marked: x.inRequest,
 		Denied: func(h peer.Host, port int) bool { return egress.Denied(x.cfg.Layers.Policy, h, port) }}, x.cfg, x.in)
 	x.r.credentials = x.credentials.Names()
 	if err != nil || !labels(x.cfg) {
@@ -32,6 +34,12 @@ func (x *attempt) grantCredentials() (err error) {
 		return nil
 	}
 	return x.credentials.Heard(x.cfg, x.in)
+}
+
+// sets says whether a person or a setting gives the program a variable by its name.
+func (x *attempt) sets(variable string) bool {
+	_, set := x.cfg.Env.Set[variable]
+	return set || slices.Contains(x.cfg.Env.Pass, variable) || x.r.Given(variable)
 }
 
 // recordCredentials has their use written to the record that the network has opened.

@@ -107,6 +107,10 @@ type Copy struct {
 	Mark, Why string
 }
 
+// Folder is a directory of sbx's own that stands in a place of the sandbox's own. It is written, and nothing in it is
+// run.
+type Folder struct{ Path, Source, Why string }
+
 // Tool is a name in /tool: a program of sbx's stands there, which has the broker run what is meant.
 type Tool struct {
 	Path   string
@@ -165,6 +169,7 @@ type Input struct {
 	Only        *Only           // nil: what is visible can be executed
 	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
 	Copies      []Copy          // see there
+	Folders     []Folder        // see there
 	Tools       []Tool          // see there
 	Referred    []Referred      // see Refer
 	Trees       []string        // directories that are guarded whatever their own name is

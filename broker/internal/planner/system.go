@@ -32,6 +32,10 @@ func (v *view) addSystem() {
 		dir := path.Dir(in.Tools[0].Path)
 		v.root.at(dir).special = v.ownTree(dir, tools(in))
 	}
+	for _, f := range in.Folders {
+		v.root.at(f.Path).special = []plan.Mount{{Kind: plan.Bind, Target: f.Path, Source: f.Source,
+			Access: plan.ReadWrite, NoExec: true, Why: f.Why}}
+	}
 	v.addMachine()
 	v.root.at("/var/run").link = "/run"
 	v.root.at("/var/lock").link = "/run/lock"

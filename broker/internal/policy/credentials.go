@@ -28,6 +28,7 @@ type Credential struct {
 	Store                          string   // where the value is that was typed: Keyring, or sealed in a file
 	Login                          string   // the token endpoint: the value is what it issues to a program inside
 	LoginFields                    []string // of its answers: those that are tokens, the one that requests carry first
+	LoginFolder                    string   // the variable by which that program finds the folder that it keeps inside
 	Origin                         Origin
 }
 
@@ -44,6 +45,9 @@ func (c *Credential) Sealed() bool {
 
 // SecretsFolder is where, below the folder of what is trusted, the values are that sbx keeps itself: NAME.age.
 const SecretsFolder = "secrets"
+
+// LoginsFolder is where, beside that, the folders are that logins keep for programs inside: one of each name.
+const LoginsFolder = "logins"
 
 // field is where a key of the table goes: *string or *[]string.
 func (c *Credential) field(name string) any {
@@ -74,6 +78,8 @@ func (c *Credential) field(name string) any {
 		return &c.Login
 	case "login_fields":
 		return &c.LoginFields
+	case "login_folder":
+		return &c.LoginFolder
 	}
 	return &c.FromFile
 }
@@ -85,7 +91,7 @@ func credentialKeys() []key {
 		{name: "allow", typ: tRequests},
 		{name: "env", typ: tNames}, {name: "from_command", typ: tText}, {name: "from_env", typ: tName},
 		{name: "from_file", typ: tPath}, {name: "store", typ: tEnum, words: Stores()},
-		{name: "login", typ: tText}, {name: "login_fields", typ: tNames}}
+		{name: "login", typ: tText}, {name: "login_fields", typ: tNames}, {name: "login_folder", typ: tName}}
 }
 
 // maxCredentials keeps the search for lines cheap.
@@ -143,6 +149,10 @@ func (c *Credential) check() error {
 			"from_*, env, basic, query and aws_sigv4 do not go with it")
 	case c.Login == "" && len(c.LoginFields) > 0:
 		return errors.New("login_fields are of the answers of login, which names no address")
+	case c.Login == "" && c.LoginFolder != "":
+		return errors.New("login_folder is of the program that asks login, which names no address")
+	case strings.ContainsAny(c.LoginFolder, ".-"):
+		return fmt.Errorf("%s is not the name of a variable, as login_folder is", excerpt.Quote(c.LoginFolder))
 	case c.Header != "" && (!ok || !isToken(name) || strings.Count(format, "{}") != 1 ||
 		strings.ContainsFunc(format, func(r rune) bool { return r < ' ' || r > '~' })):
 		return fmt.Errorf("%s is not like \"Authorization: Bearer {}\"", excerpt.Quote(c.Header))

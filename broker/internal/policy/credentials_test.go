@@ -9,6 +9,7 @@ import (
 func TestCredentialsRefuse(t *testing.T) {
 	const credential, endpoint = "[credential.x]\n", "[endpoint.x]\nurl = \"https://a.test\"\n"
 	const aws = credential + "hosts = [\"a.test\"]\naws_sigv4 = [\"s3/eu-west-1\"]\n"
+	const folder = credential + "login = \"https://a.test/t\"\nlogin_folder = "
 	if _, err := ParseConfig([]byte(aws), "/c/config.toml", ScopeUser, Vars{Home: "/home/x"}); err != nil {
 		t.Error(err) // the control
 	}
@@ -45,6 +46,8 @@ func TestCredentialsRefuse(t *testing.T) {
 		credential + `login = "https://me@a.test/token"`:                 "is no address like",
 		credential + `login = "https://*.test/token"`:                    "is no address like",
 		credential + `login_fields = ["a"]`:                              "names no address",
+		credential + `login_folder = "A"`:                                "names no address",
+		folder + `"A-B"`:                                                 "not the name of a variable",
 		credential + "login = \"https://a.test/t\"\nfrom_env = \"A\"":    "do not go with it",
 		credential + "login = \"https://a.test/t\"\nbasic = \"me\"":      "do not go with it",
 		credential + "login = \"https://a.test/t\"\nenv = [\"A\"]":       "do not go with it",

@@ -89,6 +89,8 @@ func (c *credentialCall) places() []option.Option {
 			Help: "it is what this token endpoint issues to a program inside, which gets placeholders"},
 		{Name: "login-field", Arg: "NAME", Value: option.List(&c.LoginFields),
 			Help: "a field of its answers that is a token (repeatable); the first one is sent to the hosts"},
+		{Name: "login-folder", Arg: "VAR", Value: option.Text(&c.LoginFolder).NotEmpty(),
+			Help: "the program finds its folder by this variable: sbx keeps one for it, with the placeholders"},
 	}
 }
 
@@ -96,7 +98,7 @@ func (c *credentialCall) places() []option.Option {
 func (c *credentialCall) lines() (out []string) {
 	for _, kv := range [][2]string{{"kind", c.Kind}, {"header", c.Header}, {"basic", c.Basic}, {"query", c.Query},
 		{"from_command", c.FromCommand}, {"from_env", c.FromEnv}, {"from_file", c.FromFile}, {"store", c.Store},
-		{"login", c.Login}} {
+		{"login", c.Login}, {"login_folder", c.LoginFolder}} {
 		if kv[1] != "" {
 			out = append(out, kv[0]+" = "+tomlText(kv[1]))
 		}
@@ -309,7 +311,8 @@ type credentialRow struct {
 	Hosts  []string `json:"hosts"`
 	Allow  []string `json:"allow"`
 	Env    []string `json:"env"`
-	Value  string   `json:"value"` // where it is
+	Value  string   `json:"value"`  // where it is
+	Folder string   `json:"folder"` // what it keeps for programs inside; "" for none
 	Origin string   `json:"origin"`
 }
 
@@ -332,6 +335,14 @@ func (c *credentialCall) valueOf(x policy.Credential) string {
 	return "missing"
 }
 
+// folderOf is the folder of a login that programs inside have written, "" for none.
+func (c *credentialCall) folderOf(name string) string {
+	if dir := filepath.Join(c.src.TrustDir, policy.LoginsFolder, name); c.src.TrustDir != "" && host.Exists(dir) {
+		return dir
+	}
+	return ""
+}
+
 func (t Commands) showCredentials(c *credentialCall, usage string) int {
 	if strings.HasSuffix(usage, "NAME") {
 		if err := c.one(usage); err != nil {
@@ -348,7 +359,7 @@ func (t Commands) showCredentials(c *credentialCall, usage string) int {
 	for _, x := range s.Credentials {
 		if c.Name == "" || c.Name == x.Name {
 			rows = append(rows, credentialRow{x.Name, cmp.Or(x.Kind, x.Name), notNil(x.Hosts), notNil(x.Allow), notNil(x.Env),
-				c.valueOf(x), x.Origin.String()})
+				c.valueOf(x), c.folderOf(x.Name), x.Origin.String()})
 		}
 	}
 	slices.SortFunc(rows, func(a, b credentialRow) int { return strings.Compare(a.Name, b.Name) })

@@ -1,9 +1,16 @@
 package policycmd
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/session"
 	"sbx.example/sbx/shared/proxied"
 	"sbx.example/sbx/shared/turn"
 )
@@ -65,11 +72,33 @@ func (t Commands) forgetElsewhere(c *credentialCall, was policy.Credential) erro
 	return nil
 }
 
-// removeSealed removes the file of a value, if there is one. Sessions that run keep no more of a login.
+// removeSealed removes the file of a value, if there is one, and the folder of a login. Sessions that run keep no more
+// of a login.
 func (c *credentialCall) removeSealed() error {
 	dir, err := c.dir()
 	if err == nil {
 		err = turn.End(dir, c.Name)
 	}
+	if err == nil {
+		err = c.removeFolder()
+	}
 	return err
+}
+
+// removeFolder removes the folder of a login. Programs of sessions that run may write there meanwhile, so it gets
+// another name first: the next login begins without it.
+func (c *credentialCall) removeFolder() error {
+	all := filepath.Join(c.src.TrustDir, policy.LoginsFolder)
+	aside := filepath.Join(all, ".removed-"+c.Name)
+	err := session.RemoveTree(aside) // what an earlier try has left
+	if err == nil {
+		err = os.Rename(filepath.Join(all, c.Name), aside)
+	}
+	if err == nil {
+		err = session.RemoveTree(aside)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the folder of credential %s: %w", c.Name, err)
+	}
+	return nil
 }

@@ -266,12 +266,7 @@ func RemoveTree(top string) error {
 	if os.RemoveAll(top) == nil {
 		return nil
 	}
-	_ = filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700)
-		}
-		return nil
-	})
+	openTree(top)
 	err := os.RemoveAll(top)
 	if errors.Is(err, fs.ErrPermission) { // containers leave files of subordinate ids
 		if ierr := removeForeign(top); ierr == nil {
@@ -279,6 +274,23 @@ func RemoveTree(top string) error {
 		}
 	}
 	return err
+}
+
+// openTree lets every directory of a tree be read and written. Who puts a link in the place of one meanwhile leads to
+// nothing outside of the tree.
+func openTree(top string) {
+	_ = os.Chmod(top, 0o700)
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = root.Chmod(p, 0o700)
+		}
+		return nil
+	})
 }
 
 // removeEmpty removes layers into which nothing was written, which is most of them, with one call for each folder that

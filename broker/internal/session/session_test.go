@@ -110,6 +110,36 @@ func TestDiscardLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestRemoveTree: whatever modes a tree has, it goes, and what a link in it leads to stays as it is.
+func TestRemoveTree(t *testing.T) {
+	dir := t.TempDir()
+	top, closed, outside := filepath.Join(dir, "top"), filepath.Join(dir, "top", "closed"), filepath.Join(dir, "outside")
+	for _, d := range []string{filepath.Join(closed, "in"), outside} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []string{top, closed} {
+		if err := os.Symlink(outside, filepath.Join(d, "link")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []string{outside, closed, top} {
+		if err := os.Chmod(d, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RemoveTree(top); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(top); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
+	}
+	if info, err := os.Lstat(outside); err != nil || info.Mode().Perm() != 0 {
+		t.Errorf("what a link leads to: %v, %v", info.Mode(), err)
+	}
+}
+
 func TestLayersComeAndGo(t *testing.T) {
 	s, err := Create(t.TempDir(), "x")
 	if err != nil {
