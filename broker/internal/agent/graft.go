@@ -41,6 +41,14 @@ func walk(t *tape.Tape, from uintptr, p string, r uint8) {
 	t.Call(unix.SYS_OPENAT2, from, t.Str(p), tape.Ptr(t, how), unix.SizeofOpenHow).To(r)
 }
 
+// find enters the sandbox, and stores what stands there at target in r.
+func find(t *tape.Tape, target string, r uint8) {
+	t.At("entering the sandbox", "")
+	t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
+	t.At("finding", target)
+	walk(t, tape.AtCwd, target, r)
+}
+
 // copyOf leaves a detached copy of the source in RegB, with its flags.
 func copyOf(t *tape.Tape, g *Graft, rel string) {
 	t.At(opening, g.Source)
@@ -143,10 +151,7 @@ func (a *Agent) Ungraft(target string, root *Object) error {
 		t.At("finding", "/proc/self/fd")
 		t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str("/proc/self/fd"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC,
 			0).To(tape.RegD)
-		t.At("entering the sandbox", "")
-		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
-		t.At("finding", target)
-		walk(t, tape.AtCwd, target, tape.RegC)
+		find(t, target, tape.RegC)
 		if root != nil {
 			stage.SameObject(t, tape.RegC, root.Dev, root.Ino)
 		}
@@ -165,10 +170,7 @@ func (a *Agent) Mounted(target string) error {
 		return err
 	}
 	_, err := a.order(func(t *tape.Tape, b *agentBlock) {
-		t.At("entering the sandbox", "")
-		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
-		t.At("finding", target)
-		walk(t, tape.AtCwd, target, tape.RegC)
+		find(t, target, tape.RegC)
 		t.Call(unix.SYS_MOUNT_SETATTR, 0, t.Str(""), unix.AT_EMPTY_PATH,
 			tape.Ptr(t, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}), stage.MountAttrSize).From(0, tape.RegC)
 	})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -188,9 +186,8 @@ func (c *Cache) leads(p string) bool {
 
 // listedDir says whether a name was listed as a directory's.
 func (c *Cache) listedDir(dir, name string) bool {
-	l := c.lists[dir].entries
-	i, ok := slices.BinarySearchFunc(l, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
-	return ok && l[i].Type == Dir
+	e, ok := entry(c.lists[dir].entries, name)
+	return ok && e.Type == Dir
 }
 
 // Access is FS.Access.

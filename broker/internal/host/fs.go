@@ -100,8 +100,16 @@ func list(fd int) ([]Entry, error) {
 
 // Lists says whether a list that is sorted by name, as ReadDir's is, has the name.
 func Lists(list []Entry, name string) bool {
-	_, ok := slices.BinarySearchFunc(list, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	_, ok := entry(list, name)
 	return ok
+}
+
+func entry(list []Entry, name string) (Entry, bool) {
+	i, ok := slices.BinarySearchFunc(list, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	if !ok {
+		return Entry{}, false
+	}
+	return list[i], true
 }
 
 // unknown is the type of an entry on a file system that does not say.

@@ -101,7 +101,7 @@ func (md *Mediator) cover(p string, dir bool, on guard.ID) (remove func(string) 
 	if err != nil {
 		return nil, fmt.Errorf("making what covers secrets: %w", err)
 	}
-	l, err := md.graft(from, p, on)
+	l, err := md.graft(from, p, agent.Object{Dev: on.Dev, Ino: on.Ino})
 	if err != nil {
 		_ = os.Remove(from)
 		return nil, err
@@ -135,7 +135,7 @@ type lid struct {
 }
 
 // graft mounts one over the object on.
-func (md *Mediator) graft(from, p string, on guard.ID) (*lid, error) {
+func (md *Mediator) graft(from, p string, on agent.Object) (*lid, error) {
 	st, err := host.FS{}.Lstat(from)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (md *Mediator) graft(from, p string, on guard.ID) (*lid, error) {
 		return nil, err
 	}
 	if err := a.Graft(agent.Graft{Source: from, Target: md.plan.Inside(p), Access: plan.ReadOnly, NoExec: true,
-		On: &agent.Object{Dev: on.Dev, Ino: on.Ino}}); err != nil {
+		On: &on}); err != nil {
 		return nil, err
 	}
 	return &lid{md, from, agent.Object{Dev: st.Dev, Ino: st.Ino}}, nil
@@ -236,10 +236,9 @@ func (md *Mediator) mask(p string, m mask) (*lid, error) {
 	if err := os.WriteFile(from, shown, mode); err != nil {
 		return nil, fmt.Errorf("writing what is shown of a configuration: %w", err)
 	}
-	l, err := md.graft(from, p, m.file)
+	l, err := md.graft(from, p, agent.Object{Dev: m.file.Dev, Ino: m.file.Ino})
 	if n := len(m.lids); n > 0 && errors.Is(err, unix.ESTALE) {
-		on := m.lids[n-1].root
-		l, err = md.graft(from, p, guard.ID{Dev: on.Dev, Ino: on.Ino})
+		l, err = md.graft(from, p, m.lids[n-1].root)
 	}
 	if err != nil {
 		_ = os.Remove(from)

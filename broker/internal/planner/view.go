@@ -392,10 +392,10 @@ func (v *view) bind(p string, mode Mode, g Grant) {
 	}
 	if g.Source != "" {
 		m.Source = path.Join(v.in.SessionDir, g.Source)
-	} else if m.Optional = g.listed; g.listed && v.in.Bubblewrap == nil {
-		// whatever it is by then
-	} else if st, err := v.in.FS.Lstat(p); err == nil {
-		m.Dev, m.Ino = st.Dev, st.Ino
+	} else if m.Optional = g.listed; !g.listed || v.in.Bubblewrap != nil { // others are mounted whatever they are by then
+		if st, err := v.in.FS.Lstat(p); err == nil {
+			m.Dev, m.Ino = st.Dev, st.Ino
+		}
 	}
 	v.op(m)
 }

@@ -318,12 +318,8 @@ func (w *Watcher) uncover(p string, id guard.ID) {
 	}
 }
 
+// isSocket is a first look at each file that is made: what it finds is judged.
 func isSocket(p string) bool {
-	fd, err := host.OpenPlain(p, unix.O_PATH|unix.O_NOFOLLOW)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	st, err := host.StampOf(fd, "")
+	st, err := host.FS{}.Lstat(p)
 	return err == nil && st.Type == host.Socket
 }
