@@ -164,8 +164,8 @@ func TestTTYAnswers(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreSeenWhole: a call of a tool is allowed where all of its arguments have been on the screen, or behind ?
-// on pages; in the middle of them any could stand. A path of that length is one name, which its ends and a hash tell.
+// TestArgumentsAreSeenWhole: a call of a tool is allowed where all of its arguments have been on the screen, or behind
+// ? on pages; in the middle of them any could stand. A path of that length is one name, which its ends and a hash tell.
 func TestArgumentsAreSeenWhole(t *testing.T) {
 	words := strings.Repeat("fine ", 160) + "--exec=evil " + strings.Repeat("fine ", 300)
 	call := decide.ToolCall(1, "push", words, true)
