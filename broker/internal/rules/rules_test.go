@@ -110,7 +110,7 @@ func TestUntrustedProjectsTakeNoPermission(t *testing.T) {
 }
 
 // TestUndoTrustsNothingNew: taking an answer back leaves the project's files trusted only where they are what the user
-// trusted. What came to be beside the answer since, as by a git pull, is not pinned with it; nor is it by another answer.
+// trusted. What came to be beside the answer since, as by a git pull, is not pinned with it, nor by another answer.
 func TestUndoTrustsNothingNew(t *testing.T) {
 	for name, config := range map[string]string{"nothing new": "", "another file": "[fs]\nread_only = [\"~/\"]\n"} {
 		x := files(t)
