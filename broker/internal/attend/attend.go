@@ -184,7 +184,7 @@ func (a *Asker) Asked(q *client.Question) {
 		return
 	}
 	a.said[q.ID] = true
-	style := prompt.Style{Home: a.by.Home, Width: 1 << 12}
+	style := prompt.Style{Home: a.by.Home, Width: 1 << 20}
 	id := q.ID[:min(len(q.ID), 8)]
 	a.by.Warn(style.Wants(*q) + "; waiting for an answer: sbx approve " + id + " or sbx deny " + id)
 }

@@ -485,6 +485,26 @@ func TestCompareIsRight(t *testing.T) {
 	}
 }
 
+// TestObjectsThatGoAreCounted: git's own store is one line, and that says how much of it would be deleted: commits are
+// lost with it. The control is a layer that only adds to it.
+func TestObjectsThatGoAreCounted(t *testing.T) {
+	l := newLab(t)
+	for _, name := range []string{"ab/1", "ab/2", "cd/3"} {
+		l.write(l.host, ".git/objects/"+name, "x")
+	}
+	l.begin()
+	l.write(l.upper, ".git/objects/ef/4", "y")
+	if got := strings.Join(Lines(l.scan(), l.host), "\n"); got != "*  .git/objects/ (2 names in git's own store)" {
+		t.Error(got)
+	}
+	l.whiteout(".git/objects/ab")
+	l.whiteout(".git/objects/cd/3")
+	if got := strings.Join(Lines(l.scan(), l.host), "\n"); got !=
+		"*  .git/objects/ (4 names in git's own store; deletes 4 of the host's)" {
+		t.Error(got)
+	}
+}
+
 func TestPatchText(t *testing.T) {
 	l := newLab(t)
 	l.write(l.host, "f", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")

@@ -14,7 +14,7 @@ import (
 func Lines(list []Change, base string) []string {
 	var out []string
 	type objects struct{ dir, why string }
-	count, at := map[objects]int{}, map[objects]int{}
+	count, gone, at := map[objects]int{}, map[objects]int{}, map[objects]int{}
 	for i := range list {
 		c := &list[i]
 		o := objects{c.Objects(), c.Why()}
@@ -26,13 +26,20 @@ func Lines(list []Change, base string) []string {
 			at[o] = len(out)
 			out = append(out, "")
 		}
+		if gone[o] += c.Entries; c.Op == Deleted { // with what the host has below it
+			gone[o]++
+		}
 	}
 	for o, n := range count {
 		name := o.dir + "/"
 		if base != "" {
 			name = strings.TrimPrefix(name, base+"/")
 		}
-		line := fmt.Sprintf("*  %s (%s in git's own store)", plan.Bytes(name).Quote(), quoting.Count(n, "name"))
+		line := fmt.Sprintf("*  %s (%s in git's own store", plan.Bytes(name).Quote(), quoting.Count(n, "name"))
+		if gone[o] > 0 {
+			line += fmt.Sprintf("; deletes %d of the host's", gone[o])
+		}
+		line += ")"
 		if o.why != "" {
 			line += "  ! " + o.why
 		}

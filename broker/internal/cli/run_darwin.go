@@ -31,7 +31,7 @@ func (t *term) runNew(r *request.Request, argv, _ []string) int {
 	}
 	if r.Detach {
 		return t.fail(&planner.Refusal{What: "--detach works on Linux only",
-			Hint: "nohup sbx run … & leaves a session in the background"})
+			Hint: "nohup sbx run ... & leaves a session in the background"})
 	}
 	if r.DryRun {
 		return t.dryPlace(*r, shell)

@@ -32,9 +32,9 @@ func columns(f *os.File) int {
 // Say prints the answer to a question for people. What programs read, or files hold, is printed with Print.
 func (t *Term) Say(text string) { t.Print(fold(text, columns(t.Std[1]))) }
 
-// fold breaks lines that are longer than a terminal is wide. What moves the cursor is left alone.
+// fold breaks lines that are longer than a terminal is wide.
 func fold(text string, width int) string {
-	if width == 0 || strings.Contains(text, "\x1b[K") {
+	if width == 0 {
 		return text
 	}
 	var b strings.Builder

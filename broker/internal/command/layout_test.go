@@ -1,6 +1,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -33,12 +35,31 @@ func TestFold(t *testing.T) {
 			"sbx: blocked: read ~/x by cat[3]:\n  sbx policy add allow '" + path + "' --access read\n"},
 		"a command in a table": {"  allow    sbx policy add allow '" + path + "' --access read\n", 40,
 			"  allow\n    sbx policy add allow '" + path + "' --access read\n"},
-		"progress": {"\r\x1b[Ksbx: packing what was found in all that there is\n", 40,
-			"\r\x1b[Ksbx: packing what was found in all that there is\n"},
 	} {
 		if got := fold(x.text, x.width); got != x.want {
 			t.Errorf("%s:\n%swant\n%s", name, got, x.want)
 		}
+	}
+}
+
+// TestMessagesAreHarmless: an error of the system's has a name as it is in the file system. Where it is said to a
+// person it moves no cursor, turns no writing direction, and begins no line that looks like sbx's own.
+func TestMessagesAreHarmless(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Term{Std: [3]*os.File{nil, nil, f}}
+	b.Warn("plain \"text\" \\x1b, and \xff")
+	_, err = os.Open("/nowhere/a\x1b[2J\n\nsbx: trusted: /x\u202e\u009b\r")
+	b.Fail(err)
+	b.Note("a\tb\r\nc\rd\n")
+	got, err := os.ReadFile(f.Name())
+	want := "sbx: plain \"text\" \\x1b, and \\xff\n" +
+		"sbx: open /nowhere/a\\x1b[2J; ; sbx: trusted: /x\\u202e\\u009b\\r: no such file or directory\n" +
+		"a\tb\r\nc\\rd\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%v: %q, want %q", err, got, want)
 	}
 }
 

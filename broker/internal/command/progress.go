@@ -6,6 +6,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // What a terminal shows besides words: colours, and that something goes on.
@@ -45,18 +46,18 @@ func (t *Term) Busy(what string) (done func()) {
 			select {
 			case <-stop:
 				if n > 1 && host.Lookup(t.Env, "TERM") != "dumb" {
-					t.Note("\r\x1b[K")
+					_, _ = t.messages().WriteString("\r\x1b[K")
 				}
 				return
 			case <-tick.C:
 			}
 			switch {
 			case host.Lookup(t.Env, "TERM") != "dumb":
-				text := fmt.Sprintf("sbx: %s ... %d s", what, n)
+				text := quoting.Lines(fmt.Sprintf("sbx: %s ... %d s", what, n))
 				if width := columns(t.Std[2]); width > 0 { // what goes on in another row would stay
 					text = text[:min(len(text), width-1)]
 				}
-				t.Note("\r\x1b[K" + text)
+				_, _ = t.messages().WriteString("\r\x1b[K" + text)
 			case n == 1:
 				t.Warn(what + " ...")
 			}

@@ -8,6 +8,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/hint"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -32,10 +33,11 @@ func quote(s string) string { return plan.Bytes(s).Quote() }
 
 func (t *Term) Print(s string) { _, _ = t.Std[1].WriteString(s) }
 
-// Note says something to people; NoteJSON is for programs.
+// Note says something to people; NoteJSON is for programs. A name in it that its author has not quoted, as in an error
+// of the system's, moves no cursor and looks like no other.
 func (t *Term) Note(s string) {
 	to := t.messages()
-	_, _ = to.WriteString(fold(s, columns(to)))
+	_, _ = to.WriteString(fold(quoting.Lines(s), columns(to)))
 }
 
 func (t *Term) messages() *os.File {
@@ -45,7 +47,8 @@ func (t *Term) messages() *os.File {
 	return t.Std[2]
 }
 
-func (t *Term) Warn(s string) { t.Note("sbx: " + s + "\n") }
+// Warn says one line. A name with a line's end in it begins no other.
+func (t *Term) Warn(s string) { t.Note("sbx: " + strings.ReplaceAll(s, "\n", "; ") + "\n") }
 
 // Fail prints err with its hint and returns the exit status.
 func (t *Term) Fail(err error) int {
@@ -55,7 +58,7 @@ func (t *Term) Fail(err error) int {
 	}
 	t.Warn(err.Error())
 	if h := hint.Of(err); h != "" {
-		t.Note("hint: " + h + "\n")
+		t.Note("hint: " + strings.ReplaceAll(h, "\n", "; ") + "\n")
 	}
 	return hint.Status(err)
 }

@@ -55,6 +55,9 @@ type Name struct {
 // Many says whether a question is about several objects of the directory Path.
 func (q *Question) Many() bool { return len(q.Paths) > 0 }
 
+// Words says whether what a question is about are arguments: each of them matters, not only which they are.
+func (q *Question) Words() bool { return q.Op == Call || q.Op == CallOnHost }
+
 // Lasting says whether a yes can be kept as a rule: who is in contact at a read is the session's matter.
 func (q *Question) Lasting() bool { return len(q.Others) == 0 || q.Right() == policy.Connect }
 

@@ -119,8 +119,8 @@ func (h *Host) wrapper(agent, name, found string) (file, error) {
 		return file{}, fmt.Errorf("%s is not on PATH", name)
 	}
 	text := "#!/bin/sh\n# Written by sbx integrate " + agent + "; sbx integrate " + agent + " --undo takes it back.\n" +
-		"[ -z \"${SBX_SID:-}\" ] || exec " + quoting.Shell(found) + " \"$@\"\n" +
-		"exec " + quoting.Shell(h.Sbx) + " run --agent " + agent + " -- " + quoting.Shell(found) + " \"$@\"\n"
+		"[ -z \"${SBX_SID:-}\" ] || exec " + quoting.Script(found) + " \"$@\"\n" +
+		"exec " + quoting.Script(h.Sbx) + " run --agent " + agent + " -- " + quoting.Script(found) + " \"$@\"\n"
 	return file{path: h.bin() + "/" + name, mode: 0o755, text: []byte(text)}, nil
 }
 

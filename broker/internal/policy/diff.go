@@ -31,7 +31,8 @@ func Diff(a, b Effective) []Change {
 		}
 		out = append(out, c)
 	}
-	out = append(append(out, diffProfile(a.Profile, b.Profile)...), diffServers(a, b)...)
+	out = append(append(out, diffProfile(a.Profile, b.Profile)...), diffProfiles(a, b)...)
+	out = append(out, diffServers(a, b)...)
 	return append(append(out, diffCredentials(a, b)...), diffTools(a, b)...)
 }
 
@@ -53,7 +54,38 @@ func diffProfile(a, b Profile) []Change {
 	if a.Network != b.Network {
 		out = append(out, Change{Key: "profile.network", Old: Show(a.Network), New: Show(b.Network), Widens: b.Network})
 	}
+	if a.Caches != b.Caches {
+		out = append(out, Change{Key: "profile.caches", Old: Show(a.Caches), New: Show(b.Caches), Widens: true})
+	}
+	if a.Root() != b.Root() {
+		out = append(out, Change{Key: "profile.extends", Old: Show(a.Root()), New: Show(b.Root()),
+			Widens: !findKey(keyTable(), "sandbox.profile").narrower(a.Root(), b.Root())})
+	}
 	return out
+}
+
+// diffProfiles compares the profiles that are not chosen, as they are written: an option chooses one later. Any change
+// may widen.
+func diffProfiles(a, b Effective) (out []Change) {
+	for _, name := range bothKeys(a.Profiles, b.Profiles) {
+		if before, after := a.Profiles[name], b.Profiles[name]; name != b.Profile.Name {
+			out = append(out, diffNamed("profiles."+name, profileKeys(), before.at, after.at, Origin{})...)
+		}
+	}
+	return out
+}
+
+// at is where a key of the table is.
+func (p *Profile) at(name string) any {
+	switch name {
+	case "extends":
+		return &p.Extends
+	case "network":
+		return &p.Network
+	case "caches":
+		return &p.Caches
+	}
+	return p.field(name)
 }
 
 func orEmpty(l []string) []string {

@@ -46,6 +46,9 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 				m.e.Locked[k] = layer.FinalAt[i]
 			}
 		}
+		if layer.Scope == ScopeOrg {
+			m.held, _ = m.chosen()
+		}
 	}
 	for _, s := range inOrder(flags) {
 		if err := m.apply(s, ScopeSession); err != nil {
@@ -90,10 +93,12 @@ type merger struct {
 	e       Effective
 	rows    []key
 	trusted bool
+	held    Profile // that the organisation has chosen
 }
 
 func (m *merger) profiles(l *Layer) {
-	for name, p := range l.Profiles {
+	for _, name := range keysOf(l.Profiles) {
+		p := l.Profiles[name]
 		if l.Scope == ScopeProject && !m.trusted {
 			m.notice(NoticeWidening, "profiles."+name, Origin{Scope: l.Scope, File: l.File},
 				"ignored: a project's profile needs `sbx policy trust`")
@@ -102,7 +107,12 @@ func (m *merger) profiles(l *Layer) {
 		if m.e.Profiles == nil {
 			m.e.Profiles = map[string]Profile{}
 		}
-		m.e.Profiles[name] = p
+		before, had := m.e.Profiles[name]
+		m.reprofile(Origin{Scope: l.Scope, File: l.File}, func() { m.e.Profiles[name] = p }, func() {
+			if m.e.Profiles[name] = before; !had {
+				delete(m.e.Profiles, name)
+			}
+		})
 	}
 }
 
@@ -138,6 +148,12 @@ func (m *merger) apply(s Setting, scope Scope) error {
 	}
 	if hosts, ok := val.([]string); ok && k.typ == tHosts {
 		m.wideHosts(hosts, origins)
+	}
+	if k.name == "sandbox.profile" {
+		was := m.e.Origins[k.name]
+		m.reprofile(s.Origin, func() { k.put(&m.e.Config, val); m.e.Origins[k.name] = origins },
+			func() { k.put(&m.e.Config, cur); m.e.Origins[k.name] = was })
+		return nil
 	}
 	k.put(&m.e.Config, val)
 	m.e.Origins[k.name] = origins

@@ -60,13 +60,20 @@ func into(field func(name string) any) func(name string, v any) {
 	return func(name string, v any) { reflect.ValueOf(field(name)).Elem().Set(reflect.ValueOf(v)) }
 }
 
-// takeNamed takes over a layer's tables of a section. A later layer replaces the whole of one. Those of a project are
-// left out where ignored says why.
-func takeNamed[T any](m *merger, l *Layer, section, ignored string, from map[string]T, to *map[string]T,
+// takeNamed takes over a layer's tables of a section. A later layer replaces the whole of one, but not the
+// organisation's where the key that chooses among them is final. Those of a project are left out where ignored says
+// why.
+func takeNamed[T any](m *merger, l *Layer, section, choice, ignored string, from map[string]T, to *map[string]T,
 	origin func(T) Origin) {
+	lock, locked := m.e.Locked[choice]
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		if l.Scope == ScopeProject && ignored != "" {
 			m.notice(NoticeWidening, section+"."+name, origin(from[name]), "ignored: "+ignored)
+			continue
+		}
+		if was, has := (*to)[name]; locked && has && origin(was).Scope == ScopeOrg {
+			m.notice(NoticeLocked, section+"."+name, origin(from[name]), "ignored: it is the organisation's, and "+
+				lock.String()+" has made "+choice+" final")
 			continue
 		}
 		if *to == nil {
@@ -82,14 +89,16 @@ func (m *merger) named(l *Layer) {
 	if m.trusted {
 		untrusted = ""
 	}
-	takeNamed(m, l, "mcp", untrusted, l.Servers, &m.e.Servers, func(s Server) Origin { return s.Origin })
+	takeNamed(m, l, "mcp", "", untrusted, l.Servers, &m.e.Servers, func(s Server) Origin { return s.Origin })
 	// a project's would say where a secret of the user's goes
 	const own = "where a credential goes is said in your own settings or the organisation's"
-	takeNamed(m, l, "credential", own, l.Credentials, &m.e.Credentials, func(c Credential) Origin { return c.Origin })
-	takeNamed(m, l, "endpoint", own, l.Endpoints, &m.e.Endpoints, func(e Endpoint) Origin { return e.Origin })
+	takeNamed(m, l, "credential", "network.with", own, l.Credentials, &m.e.Credentials,
+		func(c Credential) Origin { return c.Origin })
+	takeNamed(m, l, "endpoint", "network.endpoints", own, l.Endpoints, &m.e.Endpoints,
+		func(e Endpoint) Origin { return e.Origin })
 	// a project's would run with what its author chooses
 	const mine = "what a tool may do is said in your own settings or the organisation's"
-	takeNamed(m, l, "tool", mine, l.Tools, &m.e.Tools, func(t Tool) Origin { return t.Origin })
+	takeNamed(m, l, "tool", "", mine, l.Tools, &m.e.Tools, func(t Tool) Origin { return t.Origin })
 }
 
 func bothKeys[T any](a, b map[string]T) []string {

@@ -120,7 +120,7 @@ func (r *Rule) compile(vars Vars) (err error) {
 		return err
 	}
 	if r.path.Abstract() && r.Kind != KindSocket {
-		return fmt.Errorf("%s names an abstract socket; use socket = …", excerpt.Quote(r.Pattern))
+		return fmt.Errorf("%s names an abstract socket; use the key socket", excerpt.Quote(r.Pattern))
 	}
 	if r.Decoy && !r.isFile(Deny) {
 		return errors.New("decoy is about one file that is denied: a path without wildcards, access read, decision deny")

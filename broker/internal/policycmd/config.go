@@ -66,7 +66,7 @@ func (t Commands) configShow(r *request.Request, words []string) int {
 		if x.Locked {
 			mark = " (locked)"
 		}
-		t.Say(fmt.Sprintf("%-36s = %-40s # %s%s\n", x.Key, x.Value, x.Origin, mark))
+		t.Say(fmt.Sprintf("%-36s = %-40s # %s%s\n", x.Key, x.Value, quoting.ASCII(x.Origin), mark))
 	}
 	t.Print("\nin force beside what is set here:\n")
 	for _, l := range lists {

@@ -78,7 +78,7 @@ func configEdit(t Commands, c *policyCall) int {
 		}
 	}
 	env := program.Environment(t.Env, request.ProgramsHere(t.Env, c.facts).Writable)
-	cmd, err := program.Shell(context.Background(), editor+" "+quoting.Shell(g.Path()), env)
+	cmd, err := program.Shell(context.Background(), editor+" "+quoting.Script(g.Path()), env)
 	if err != nil {
 		return t.Fail(err)
 	}

@@ -207,7 +207,7 @@ func policyShow(t Commands, c *policyCall) int {
 		return 0
 	}
 	if len(rows) == 0 {
-		t.Say("no rules: the profile decides (" + s.Profile.Name + ", " + s.Origin("sandbox.profile") + ")\n")
+		t.Say("no rules: the profile decides (" + s.Profile.Name + ", " + quoting.ASCII(s.Origin("sandbox.profile")) + ")\n")
 	}
 	for _, x := range rows {
 		t.Say(x.text())

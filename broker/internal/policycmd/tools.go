@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -39,5 +40,5 @@ func (x toolRow) text() string {
 	case len(x.Arguments) > 0:
 		unasked = quoted(x.Arguments)
 	}
-	return fmt.Sprintf("tool %s  %s  unasked: %s  (%s)\n", x.Name, quoted(x.Command), unasked, x.Origin)
+	return fmt.Sprintf("tool %s  %s  unasked: %s  (%s)\n", x.Name, quoted(x.Command), unasked, quoting.ASCII(x.Origin))
 }

@@ -256,7 +256,11 @@ func (t *TTY) draw(d *dialog, q *Queue, qu Question) {
 	style := t.Style
 	cols, rows := t.Screen.Size()
 	style.Width = cols
-	line := style.Lines(qu, max(rows/3, 4))
+	most := max(rows/3, 4)
+	if qu.Words() && d.page == 0 { // all of them, or no key allows anything
+		most = 1 << 20
+	}
+	line := style.Lines(qu, most)
 	if len(d.typed) > 0 {
 		line = append(style.wrap(style.Wide(qu, d.typed[0]), 2), style.wrap("["+style.Word+"] "+string(d.typed)+": "+
 			Following(d.typed[0], &qu), 2)...)
@@ -270,6 +274,10 @@ func (t *TTY) draw(d *dialog, q *Queue, qu Question) {
 	if d.page > 0 {
 		lines = page(slices.Concat(style.Details(qu), []string{"  ^C    no, this time, and the program hears it"},
 			style.undo(q)), room, &d.page)
+		if d.page == 0 {
+			t.draw(d, q, qu)
+			return
+		}
 	}
 	if d.page == 0 && qu.Many() { // what an answer is about is on the screen, all of it
 		lines = style.rows(&qu, room)

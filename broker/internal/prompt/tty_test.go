@@ -164,6 +164,60 @@ func TestTTYAnswers(t *testing.T) {
 	}
 }
 
+// TestArgumentsAreSeenWhole: a call of a tool is allowed where all of its arguments have been on the screen, or behind
+// ? on pages; in the middle of them any could stand. A path of that length is one name, which its ends and a hash tell.
+func TestArgumentsAreSeenWhole(t *testing.T) {
+	words := strings.Repeat("fine ", 160) + "--exec=evil " + strings.Repeat("fine ", 300)
+	call := decide.ToolCall(1, "push", words, true)
+	for name, c := range map[string]struct {
+		rows  int
+		keys  string
+		allow bool
+		path  bool
+	}{
+		"no room": {22, "oo", false, false}, "a page of it": {22, "?o", true, false},
+		"no page any more": {22, "*o", false, false},
+		"room":             {60, "oo", true, false}, "a path": {22, "oo", true, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, q := newFake(), NewQueue(Options{})
+			f.resize(100, c.rows)
+			go (&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Serve(t.Context(), q)
+			in := Question{PID: 1, Exe: "/usr/bin/agent", Op: call.Op, Path: call.Path}
+			if c.path {
+				in.Op = "read"
+			}
+			ch := ask(q, in)
+			time.Sleep(time.Second)
+			press := func(k byte) { f.keys <- k; time.Sleep(100 * time.Millisecond) }
+			for _, k := range []byte(c.keys) {
+				if k != '*' {
+					press(k)
+					continue
+				}
+				for press('?'); strings.Contains(f.last(), "  page "); {
+					press('?')
+				}
+			}
+			seen := strings.Contains(strings.Join(strings.Fields(f.last()), ""), "--exec=evil")
+			select {
+			case a := <-ch:
+				if a.Allow != c.allow {
+					t.Errorf("%s: %+v", name, a)
+				}
+				if !c.path && c.keys == "oo" && !seen {
+					t.Errorf("%s: allowed unseen:\n%s", name, f.last())
+				}
+			default:
+				if c.allow {
+					t.Errorf("%s: not allowed; the screen is:\n%s", name, f.last())
+				}
+			}
+			q.Close()
+		})
+	}
+}
+
 // What is not on the screen is not allowed: a program can have a terminal become small, before the question or while it
 // is drawn. Where there is room the same key answers, and no is taken anywhere.
 func TestOnlyWhatIsSeenIsAllowed(t *testing.T) {

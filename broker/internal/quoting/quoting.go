@@ -5,6 +5,7 @@ package quoting
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"sbx.example/sbx/broker/plan"
 )
@@ -20,6 +21,23 @@ func ASCII(s string) string {
 		}
 	}
 	return s
+}
+
+// Lines shows text in which something may stand that nobody has quoted: printable ASCII and the ends of lines as they
+// are, and the rest as Quote writes it.
+func Lines(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\n', r == '\t', r >= 0x20 && r < 0x7f, r == '\r' && strings.HasPrefix(s[i:], "\r\n"):
+			b.WriteString(s[i : i+n])
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteToASCII(s[i:i+n]), `"`))
+		}
+		i += n
+	}
+	return b.String()
 }
 
 // All quotes each of a list.

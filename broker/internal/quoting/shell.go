@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// Script writes a word so that every POSIX shell takes it literally: for what one is to run. Shell is for people.
+func Script(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
 // Shell writes a word so that a shell takes it literally, in printable ASCII.
 func Shell(s string) string {
 	plain := s != ""
@@ -19,21 +22,19 @@ func Shell(s string) string {
 	if plain {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return Script(s)
 }
 
-// ansiQuote is the form of bash, zsh and ksh for bytes that no terminal should be sent.
+// ansiQuote is the form of bash, zsh and ksh for bytes that no terminal should be sent. Shells that do not have it
+// (dash) read a dollar and a text in quotes, where a backslash is none. So no quote stands in it, which would end the
+// text there.
 func ansiQuote(s string) string {
 	var b strings.Builder
 	b.WriteString("$'")
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\' || c == '\'':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < 0x20 || c >= 0x7f:
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '\\' || c == '\'' {
 			fmt.Fprintf(&b, `\x%02x`, c)
-		default:
+		} else {
 			b.WriteByte(c)
 		}
 	}

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -141,11 +142,11 @@ func (x *Files) Store(where string, list []policy.Rule) error {
 			return fmt.Errorf("creating the folder of your policy file: %w", err)
 		}
 	}
-	return x.note(target, list, func() error { return addRules(target, list, vars) })
+	return x.note(target, list, adding(target, list, vars))
 }
 
-// addRules writes answers down: with ~ and $PROJECT where the file is not for everybody, and with whose they were.
-func addRules(target edit.Target, list []policy.Rule, vars policy.Vars) error {
+// adding writes answers down: with ~ and $PROJECT where the file is not for everybody, and with whose they were.
+func adding(target edit.Target, list []policy.Rule, vars policy.Vars) func(old []byte) ([]byte, error) {
 	short := policy.Vars{Home: vars.Home}
 	switch target.Scope {
 	case policy.ScopeOrg:
@@ -161,7 +162,7 @@ func addRules(target edit.Target, list []policy.Rule, vars policy.Vars) error {
 		}
 		r.By += fmt.Sprintf(", uid %d", os.Getuid())
 	}
-	return target.Edit(edit.Adding(target, vars, list...))
+	return edit.Adding(target, vars, list...)
 }
 
 func (x *Files) storeInProject(list []policy.Rule) error {
@@ -189,22 +190,25 @@ func (x *Files) storeInProject(list []policy.Rule) error {
 	}
 	vars := x.Sources.Vars
 	vars.Narrow = true
-	err = x.note(target, list, func() error { return addRules(target, list, vars) })
+	add := adding(target, list, vars)
+	err = x.note(target, list, func(old []byte) ([]byte, error) {
+		if pin && !bytes.Equal(old, layers.Pinned[1]) {
+			return nil, errChanged
+		}
+		return add(old)
+	})
 	if err != nil || !pin {
 		return err
 	}
 	x.last.pin = true
-	return x.pin()
+	return x.pin(layers.Pinned[0], x.last.after)
 }
 
-// pin has the user trust the project's files as they are now.
-func (x *Files) pin() error {
-	layers, err := policy.Load(x.Sources)
-	if err != nil {
+// pin has the user trust these contents of the project's files, and no others that came to be there meanwhile.
+func (x *Files) pin(config, rules []byte) error {
+	files := [2][]byte{config, rules}
+	if err := trust.Keep(x.Sources.TrustDir, files, x.Sources.UID); err != nil {
 		return err
 	}
-	if err := trust.Keep(x.Sources.TrustDir, layers.Pinned, x.Sources.UID); err != nil {
-		return err
-	}
-	return trust.Pin(x.Sources.TrustDir, x.Sources.ProjectDir, layers.Pins, x.Sources.UID)
+	return trust.Pin(x.Sources.TrustDir, x.Sources.ProjectDir, trust.PinsOf(files), x.Sources.UID)
 }

@@ -109,6 +109,33 @@ func TestUntrustedProjectsTakeNoPermission(t *testing.T) {
 	}
 }
 
+// TestUndoTrustsNothingNew: taking an answer back leaves the project's files trusted only where they are what the user
+// trusted. What came to be beside the answer since, as by a git pull, is not pinned with it, nor by another answer.
+func TestUndoTrustsNothingNew(t *testing.T) {
+	for name, config := range map[string]string{"nothing new": "", "another file": "[fs]\nread_only = [\"~/\"]\n"} {
+		x := files(t)
+		dir := x.Sources.ProjectDir
+		rule := path(t, x, dir+"/a", policy.Allow)
+		if err := x.Store("project", rule); err != nil {
+			t.Fatal(err)
+		}
+		if config != "" {
+			if err := os.WriteFile(dir+"/.sbx/config.toml", []byte(config), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Store("project", path(t, x, dir+"/b", policy.Allow)); err == nil {
+				t.Errorf("%s: an answer was kept in it", name)
+			}
+		}
+		if err := x.Unstore("", rule); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := policy.Load(x.Sources); err != nil || l.Trusted != (config == "") {
+			t.Errorf("%s: trusted %v, %v", name, l.Trusted, err)
+		}
+	}
+}
+
 // TestNowhereToKeep: an answer that cannot be kept says where it could not.
 func TestNowhereToKeep(t *testing.T) {
 	x := files(t)

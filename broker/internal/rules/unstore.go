@@ -5,7 +5,6 @@ package rules
 import (
 	"bytes"
 	"errors"
-	"os"
 	"slices"
 
 	"sbx.example/sbx/broker/internal/policy"
@@ -20,18 +19,19 @@ type stored struct {
 	pin           bool // the user trusts the file as sbx left it
 }
 
-// note remembers what a file was like before and after it was changed for some rules.
-func (x *Files) note(target edit.Target, list []policy.Rule, change func() error) error {
+// note changes a file for some rules, and remembers what it was like before and after.
+func (x *Files) note(target edit.Target, list []policy.Rule, change func(old []byte) ([]byte, error)) error {
 	x.last = nil
-	before, _ := os.ReadFile(target.Path()) // none is empty
-	if err := change(); err != nil {
-		return err
-	}
-	after, err := os.ReadFile(target.Path())
+	l := &stored{target: target, rules: words(list)}
+	err := target.Edit(func(old []byte) (_ []byte, err error) {
+		l.before = old
+		l.after, err = change(old)
+		return l.after, err
+	})
 	if err == nil {
-		x.last = &stored{target: target, rules: words(list), before: before, after: after}
+		x.last = l
 	}
-	return nil
+	return err
 }
 
 func words(list []policy.Rule) (out []string) {
@@ -51,12 +51,19 @@ func (x *Files) Unstore(_ string, list []policy.Rule) error {
 	if l == nil || !slices.Equal(l.rules, words(list)) {
 		return errChanged
 	}
+	var beside policy.Layers
+	if l.pin {
+		var err error
+		if beside, err = policy.Load(x.Sources); err != nil {
+			return err
+		}
+	}
+	if len(l.before) == 0 {
+		l.before = []byte("version = 1\n")
+	}
 	err := l.target.Edit(func(now []byte) ([]byte, error) {
 		if !bytes.Equal(now, l.after) {
 			return nil, errChanged
-		}
-		if len(l.before) == 0 {
-			return []byte("version = 1\n"), nil
 		}
 		return l.before, nil
 	})
@@ -64,8 +71,8 @@ func (x *Files) Unstore(_ string, list []policy.Rule) error {
 		return err
 	}
 	x.last = nil
-	if l.pin {
-		return x.pin()
+	if beside.Trusted { // another file that came meanwhile is none that the user has seen
+		return x.pin(beside.Pinned[0], l.before)
 	}
 	return nil
 }

@@ -165,7 +165,8 @@ func typed(args []string) string {
 // refuses says why a call is not carried out, "" if it is. What it says is on record.
 func (c *Calls) refuses(ctx context.Context, t *Tool, q Call, words string) string {
 	ask := decide.ToolCall(q.PID, t.Name, words, t.On == policy.OnHost)
-	ask.Exe, ask.Cwd = program.Links(q.PID)
+	ask.Exe, _ = program.Links(q.PID)
+	ask.Cwd = q.Dir // where it will run, which need not be where its caller is
 	why := c.unfit(t, q)
 	if c.Marked != nil && c.Marked(q.PID, t.Name, strings.Join(q.Args, " ")) {
 		why = "its arguments have the mark of a decoy"

@@ -230,18 +230,14 @@ func (m *Model) viewQuestions(p *page, rows int) {
 		return
 	}
 	sel := m.find(m.question)
-	var more []string
-	if sel >= 0 && m.questions[sel].Many() && !m.details { // what a key is about is on the screen, all of it
-		more = prompt.Style{Home: m.opt.Home, Width: p.width - 4}.Names(&m.questions[sel])
-		m.cut = ""
-		if len(more) > rows-1 {
-			m.cut, more = m.question, more[:max(rows-1, 0)]
-		}
+	more := m.about(sel, p.width-4)
+	if m.cut = ""; len(more) > rows-1 {
+		m.cut = m.question
 	}
 	if m.details && sel >= 0 {
 		more = prompt.Style{Home: m.opt.Home, Width: p.width - 4}.Details(m.questions[sel])
-		more = more[:min(len(more), max(rows-1, 0))]
 	}
+	more = more[:min(len(more), max(rows-1, 0))]
 	from, to := window(len(m.questions), sel, max(rows-len(more), 1))
 	for i, q := range m.questions[from:to] {
 		style, mark := yellow, ' '
@@ -259,6 +255,23 @@ func (m *Model) viewQuestions(p *page, rows int) {
 			}
 		}
 	}
+}
+
+// about is what a key at the selected question is about, where that is more than one name: it has to be on the screen,
+// all of it.
+func (m *Model) about(sel, width int) []string {
+	if sel < 0 {
+		return nil
+	}
+	style, q := prompt.Style{Home: m.opt.Home, Width: width}, &m.questions[sel]
+	switch {
+	case q.Many():
+		return style.Names(q)
+	case q.Words():
+		style.Width = 1 << 20
+		return prompt.Wrap(style.Wants(*q), width, 2, true)
+	}
+	return nil
 }
 
 func (m *Model) viewRecent(p *page, rows int) {

@@ -386,25 +386,35 @@ func TestWatchAnswersARealSession(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotShownIsNotGranted: where the screen has no room for the names of all that waits, only no is taken.
+// TestWhatIsNotShownIsNotGranted: where the screen has no room for the names of all that waits, or for all
+// arguments of a call, only no is taken.
 func TestWhatIsNotShownIsNotGranted(t *testing.T) {
 	now := time.Unix(1000, 0)
 	q := prompt.Question{ID: strings.Repeat("a", 32), SID: "s", Exe: "/usr/bin/cat", Op: "read", Path: "/d"}
 	for i := range 8 {
 		q.Paths = append(q.Paths, prompt.Name{Path: fmt.Sprintf("/d/f%d", i)})
 	}
-	for height, want := range map[int]bool{9: false, 30: true} {
-		m := New(Options{})
-		m.questions, m.question = []prompt.Question{q}, q.ID
-		shown := strings.Join(m.View(80, height), "\n")
-		if all := strings.Contains(shown, "\n    f7"); all != want {
-			t.Errorf("%d rows show\n%s", height, shown)
-		}
-		if got := len(m.Key('s', now)) == 1; got != want {
-			t.Errorf("%d rows: s is taken: %t", height, got)
-		}
-		if len(m.Key('n', now)) != 1 {
-			t.Errorf("%d rows: n is not taken", height)
+	words := prompt.Question{ID: strings.Repeat("b", 32), SID: "s", Exe: "/usr/bin/cat", Op: "call",
+		Path: "/tool/push/" + strings.Repeat("fine ", 60) + "--exec=evil " + strings.Repeat("fine ", 60)}
+	for _, c := range []struct {
+		q    prompt.Question
+		last string
+	}{{q, "\n    f7"}, {words, "--exec=evil"}} {
+		for height, want := range map[int]bool{9: false, 30: true} {
+			for _, details := range []bool{false, true} {
+				m := New(Options{})
+				m.questions, m.question, m.details = []prompt.Question{c.q}, c.q.ID, details
+				shown := strings.Join(m.View(80, height), "\n")
+				if all := strings.Contains(shown, c.last); all != want && !details {
+					t.Errorf("%d rows show\n%s", height, shown)
+				}
+				if got := len(m.Key('s', now)) == 1; got != want {
+					t.Errorf("%d rows, details %v: s is taken: %t", height, details, got)
+				}
+				if len(m.Key('n', now)) != 1 {
+					t.Errorf("%d rows: n is not taken", height)
+				}
+			}
 		}
 	}
 }

@@ -7,7 +7,7 @@ import "strconv"
 // Quote shows the beginning of s in double quotes.
 func Quote(s string) string {
 	if len(s) > 120 {
-		return strconv.QuoteToASCII(s[:120]) + "…"
+		return strconv.QuoteToASCII(s[:120]) + "..."
 	}
 	return strconv.QuoteToASCII(s)
 }
