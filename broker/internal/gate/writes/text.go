@@ -36,7 +36,8 @@ const (
 
 // openText gives the caller a file without a name to write.
 func (j *job) openText(n *name, r ruling) bool {
-	if j.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && n.root.judge.isFile(n.path()) {
+	var st unix.Stat_t
+	if j.flags&unix.O_EXCL != 0 && statAt(n.root.fd, nulled(n.rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 {
 		return j.answer(unix.EEXIST)
 	}
 	if len(j.texts) >= maxTexts {
