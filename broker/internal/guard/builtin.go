@@ -112,11 +112,19 @@ func gitNames() []Rule {
 			Rule{Pattern: dir + "gitweb", Action: Guard, Why: "git instaweb runs it"},
 			Rule{Pattern: dir + "lazygit.yml", Action: Guard, Why: "lazygit runs what it names"},
 		)
+		for _, count := range CountsOf() {
+			out = append(out, Rule{Pattern: dir + count, Action: Text, Why: "git's prompt has the shell read it"})
+		}
 	}
 	return append(out,
 		Rule{Pattern: "remotes", Action: Guard, Mkdir: true, Why: "places that git talks to"},
 		Rule{Pattern: "branches", Action: Guard, Mkdir: true, Why: "places that git talks to"},
 	)
+}
+
+// CountsOf are the files in a repository's directory by which a rebase counts: how far it is, and of how many.
+func CountsOf() [4]string {
+	return [...]string{"rebase-merge/msgnum", "rebase-merge/end", "rebase-apply/next", "rebase-apply/last"}
 }
 
 // workspaceNames are what programs outside read and act upon in a directory that somebody opens, enters or works in.
