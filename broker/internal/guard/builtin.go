@@ -50,13 +50,22 @@ func builtInNames() []Rule {
 	return out
 }
 
+// Anywhere is the place in a directory that a person works in, of the built-in rules alone.
+func Anywhere() (*Place, error) {
+	j, err := builtIn().judge()
+	if err != nil {
+		return nil, err
+	}
+	return j.Root(), nil
+}
+
 // Look says what the built-in rules say of the name at rel, relative to a directory that a person works in.
 func Look(rel string) Verdict {
-	j, err := builtIn().judge()
+	p, err := Anywhere()
 	if err != nil {
 		return Verdict{Action: Guard, Why: err.Error()}
 	}
-	p, parts := j.Root(), strings.Split(rel, "/")
+	parts := strings.Split(rel, "/")
 	for _, name := range parts[:len(parts)-1] {
 		if v := p.Rule(name, ByHost); v.Action != Free && v.Action != Text {
 			return v
