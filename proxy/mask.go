@@ -20,13 +20,13 @@ type mask struct {
 	err             error
 }
 
-// maskBuffer is larger than every text.
+// maskBuffer is larger than most texts. A password is as long as the client has made the user before it.
 const maskBuffer = 64 << 10
 
 // newMask takes the length of the body, if that is known: a short one takes a short buffer.
 func newMask(from io.ReadCloser, text string, length int64) *mask {
 	const word = "sbx-hidden-"
-	size := int64(maskBuffer)
+	size := max(int64(maskBuffer), int64(len(text))+1)
 	if length >= 0 {
 		size = min(size, max(length, int64(len(text)))+1)
 	}

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 )
 
 // pieces hands text out in pieces of some lengths.
@@ -46,6 +48,27 @@ func TestMask(t *testing.T) {
 			[]int64{-1, int64(len(text))}[seed%2]))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("%q became %q, want %q (%v)", text, got, want, err)
+		}
+	}
+}
+
+// A password whose user is long does not fit into the usual buffer: it is covered all the same, and the answer ends.
+func TestMaskLong(t *testing.T) {
+	value := strings.Repeat("a", maskBuffer) + "bcdefgh"
+	for _, length := range []int64{-1, int64(len(value)) + 4} {
+		m := newMask(io.NopCloser(strings.NewReader("<<"+value+">>")), value, length)
+		got := make(chan []byte, 1)
+		go func() {
+			b, _ := io.ReadAll(m)
+			got <- b
+		}()
+		select {
+		case b := <-got:
+			if len(b) != len(value)+4 || bytes.Contains(b, []byte("aaaa")) || !bytes.HasSuffix(b, []byte(">>")) {
+				t.Errorf("length %d: %d bytes come back, %.20q", length, len(b), b)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("length %d: the answer does not end", length)
 		}
 	}
 }

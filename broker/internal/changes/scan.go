@@ -362,7 +362,7 @@ func (s *scanner) judgeGuarded(c *Change, rel string) {
 		s.judgeIndex(c, v.Why)
 	case v.Action == guard.Keep && (c.Op != Modified && c.Op != Mode):
 		c.Risk, c.Reason = Guarded, v.Why
-	case v.Action == guard.Text && c.Kind != Dir && appears && !s.isCommonDir(c, rel):
+	case v.Action == guard.Text && c.Kind != Dir && appears && !s.isHarmless(rel):
 		c.Risk, c.Reason = Guarded, v.Why
 	case v.Anchored && c.Kind != Dir && appears:
 		c.Risk, c.Reason = Guarded, "stands where a directory of guarded names is looked for"
@@ -373,12 +373,11 @@ func (s *scanner) judgeGuarded(c *Change, rel string) {
 	}
 }
 
-func (s *scanner) isCommonDir(c *Change, rel string) bool {
-	if path.Base(rel) != "commondir" {
-		return false
-	}
+// isHarmless says whether a file whose contents count says what git writes there.
+func (s *scanner) isHarmless(rel string) bool {
 	text, err := readSmall(s.upper, rel)
-	return err == nil && guard.CommonDir(text)
+	ok, _ := guard.Says(path.Base(rel), text)
+	return err == nil && ok
 }
 
 // isRepository says whether git takes a directory for a repository by itself: the layer or the host has a HEAD in it.

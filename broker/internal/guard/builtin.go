@@ -50,13 +50,22 @@ func builtInNames() []Rule {
 	return out
 }
 
+// Anywhere is the place in a directory that a person works in, of the built-in rules alone.
+func Anywhere() (*Place, error) {
+	j, err := builtIn().judge()
+	if err != nil {
+		return nil, err
+	}
+	return j.Root(), nil
+}
+
 // Look says what the built-in rules say of the name at rel, relative to a directory that a person works in.
 func Look(rel string) Verdict {
-	j, err := builtIn().judge()
+	p, err := Anywhere()
 	if err != nil {
 		return Verdict{Action: Guard, Why: err.Error()}
 	}
-	p, parts := j.Root(), strings.Split(rel, "/")
+	parts := strings.Split(rel, "/")
 	for _, name := range parts[:len(parts)-1] {
 		if v := p.Rule(name, ByHost); v.Action != Free && v.Action != Text {
 			return v
@@ -112,11 +121,19 @@ func gitNames() []Rule {
 			Rule{Pattern: dir + "gitweb", Action: Guard, Why: "git instaweb runs it"},
 			Rule{Pattern: dir + "lazygit.yml", Action: Guard, Why: "lazygit runs what it names"},
 		)
+		for _, count := range CountsOf() {
+			out = append(out, Rule{Pattern: dir + count, Action: Text, Why: "git's prompt has the shell read it"})
+		}
 	}
 	return append(out,
 		Rule{Pattern: "remotes", Action: Guard, Mkdir: true, Why: "places that git talks to"},
 		Rule{Pattern: "branches", Action: Guard, Mkdir: true, Why: "places that git talks to"},
 	)
+}
+
+// CountsOf are the files in a repository's directory by which a rebase counts: how far it is, and of how many.
+func CountsOf() [4]string {
+	return [...]string{"rebase-merge/msgnum", "rebase-merge/end", "rebase-apply/next", "rebase-apply/last"}
 }
 
 // workspaceNames are what programs outside read and act upon in a directory that somebody opens, enters or works in.

@@ -74,6 +74,18 @@ func notModules(ok bool) error {
 	return errors.New("it is not a submodule's or a worktree's repository")
 }
 
+// Says says whether text is what git writes to a file of that name, where the name alone settles it: of a .git file it
+// does not. A count of a rebase must be one, because git's own prompt gives it to the shell, which runs $(...) in it.
+func Says(name string, text []byte) (harmless, settled bool) {
+	switch Fold(name) {
+	case "commondir":
+		return CommonDir(text), true
+	case "msgnum", "end", "next", "last":
+		return strings.Trim(strings.TrimSuffix(string(text), "\n"), "0123456789") == "", true
+	}
+	return false, false
+}
+
 // CommonDir says whether text is what git writes into the commondir of a worktree's directory.
 func CommonDir(text []byte) bool {
 	return strings.TrimRight(string(text), "\n") == "../.."

@@ -58,6 +58,9 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.git/worktrees/w/gitdir", Free},
 		{"a/.git/modules/x/worktrees/w/commondir", Text}, {"a/.git/remotes/origin", Guard}, {"a/.git/branches/x", Guard},
 		{"a/.git/fsmonitor--daemon.ipc", Guard},
+		{"a/.git/rebase-merge/msgnum", Text}, {"a/.git/Rebase-Merge/END", Text}, {"a/.git/rebase-apply/next", Text},
+		{"a/.git/modules/x/rebase-apply/last", Text}, {"a/.git/worktrees/w/rebase-merge/msgnum", Text},
+		{"a/.git/rebase-merge/done", Free}, {"a/.git/rebase-merge/next", Free}, {"a/rebase-merge/msgnum", Free},
 		{"a/.git/index", Index}, {"a/.git/sharedindex.1f", Index}, {"a/.git/modules/m/index", Index}, {"a/index", Free},
 		{"a/.git/gitweb/httpd.conf", Guard}, {"a/.git/lazygit.yml", Guard}, {"a/.git/refs/heads/index", Free},
 		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock",
@@ -314,6 +317,19 @@ func TestGitFile(t *testing.T) {
 	}
 	if !CommonDir([]byte("../..\n")) || CommonDir([]byte("../../x")) || CommonDir(nil) {
 		t.Error("commondir")
+	}
+	for _, c := range []struct {
+		name, text        string
+		harmless, settled bool
+	}{
+		{"msgnum", "12\n", true, true}, {"END", "3", true, true}, {"next", "", true, true}, {"last", "1\n2\n", false, true},
+		{"msgnum", "$(x)\n", false, true}, {"end", "3 ", false, true}, {"next", "`x`", false, true}, {"last", "1\x00", false,
+			true},
+		{"commondir", "../..\n", true, true}, {"commondir", "3\n", false, true}, {".git", "3\n", false, false},
+	} {
+		if harmless, settled := Says(c.name, []byte(c.text)); harmless != c.harmless || settled != c.settled {
+			t.Errorf("%s %q: %v, %v", c.name, c.text, harmless, settled)
+		}
 	}
 }
 

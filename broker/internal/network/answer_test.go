@@ -59,9 +59,11 @@ func TestReadAnswer(t *testing.T) {
 			0, noTTL},
 		"circle": {[]dnsmessage.Resource{cname("one.test.", "two.test."), cname("two.test.", "one.test.")}, 0, 0, 0,
 			noTTL},
-		"loopback":  {[]dnsmessage.Resource{a("one.test.", "127.0.0.1", 9)}, 0, 1, 0, noTTL},
-		"two faces": {[]dnsmessage.Resource{a("one.test.", "10.1.2.3", 9), a("one.test.", "192.0.2.1", 9)}, 1, 1, 1, 9},
-		"metadata":  {[]dnsmessage.Resource{a("one.test.", "169.254.169.254", 9)}, 0, 1, 0, noTTL},
+		"loopback":      {[]dnsmessage.Resource{a("one.test.", "127.0.0.1", 9)}, 0, 1, 0, noTTL},
+		"two faces":     {[]dnsmessage.Resource{a("one.test.", "10.1.2.3", 9), a("one.test.", "192.0.2.1", 9)}, 1, 1, 1, 9},
+		"metadata":      {[]dnsmessage.Resource{a("one.test.", "169.254.169.254", 9)}, 0, 1, 0, noTTL},
+		"azure":         {[]dnsmessage.Resource{a("one.test.", "168.63.129.16", 9)}, 0, 1, 0, noTTL},
+		"its neighbour": {[]dnsmessage.Resource{a("one.test.", "168.63.129.17", 9)}, 1, 0, 1, 9},
 	} {
 		got, err := readAnswer(packed(t, c.records...), q, closed)
 		if err != nil || len(got.addrs) != c.addrs || len(got.refused) != c.refused || len(got.records) != c.rrs ||

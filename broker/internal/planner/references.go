@@ -86,7 +86,7 @@ func (in *Input) Refer(env []string) {
 			r.add(file, "it is git's configuration for all repositories", true)
 			r.config(file, top)
 		}
-		repositories, all := in.repositories(top)
+		repositories, all := r.repositories()
 		for _, dir := range repositories {
 			r.repository(dir)
 		}
@@ -95,7 +95,7 @@ func (in *Input) Refer(env []string) {
 		if !all || r.left < 0 {
 			in.Losses = append(in.Losses, Loss{What: "settings of repositories deep in " + plan.Bytes(top).Quote(),
 				Why: "the tree is too large to be searched for repositories, so what their own settings make git run " +
-					"is not guarded",
+					"is not guarded, nor are other names (hard links) of what is",
 				Fix: "work in a directory below it"})
 		}
 		configs = append(configs, r.configs...)
@@ -105,25 +105,36 @@ func (in *Input) Refer(env []string) {
 
 // repositories are the directories of a tree that are, or may be, the tops of work trees or bare repositories; the
 // tree's own first. It says whether all of the tree was looked through, but for what packages and tools put there
-// (guard.Dependency, Disposable).
-func (in *Input) repositories(top string) (out []string, all bool) {
+// (guard.Dependency, Disposable). What is guarded in these directories and has another name is noted.
+func (r *referrer) repositories() (out []string, all bool) {
+	type dir struct {
+		path string
+		at   *guard.Place
+	}
 	left := searchBudget
-	if top == in.Facts.Home {
+	if r.top == r.in.Facts.Home {
 		left = homeBudget
 	}
-	for queue := []string{top}; len(queue) > 0; queue = queue[1:] {
-		dir := queue[0]
-		list, err := in.FS.ReadDir(dir)
+	at, _ := guard.Anywhere() // an error is said by who judges
+	for queue := []dir{{r.top, at}}; len(queue) > 0; queue = queue[1:] {
+		d := queue[0]
+		list, err := r.in.FS.ReadDir(d.path)
 		if left -= listCost + len(list); left < 0 {
-			return append(out, dir), false
+			return append(out, d.path), false
 		}
-		if err == nil && (dir == top || host.Lists(list, ".git") || host.Lists(list, "HEAD")) {
-			out = append(out, dir)
+		if err == nil && (d.path == r.top || host.Lists(list, ".git") || host.Lists(list, "HEAD")) {
+			out = append(out, d.path)
 		}
+		r.guarded(d.path, list, d.at)
 		for _, e := range list {
-			if e.Type == host.Dir && e.Name != ".git" && !guard.Dependency(e.Name) && !guard.Disposable(e.Name) {
-				queue = append(queue, path.Join(dir, e.Name))
+			if e.Type != host.Dir || e.Name == ".git" || guard.Dependency(e.Name) || guard.Disposable(e.Name) {
+				continue
 			}
+			next := dir{path.Join(d.path, e.Name), d.at}
+			if v := d.at.Rule(e.Name, guard.ByHost); v.Action != guard.Free || v.Anchored { // else it is quicker to stay
+				next.at = d.at.Below(e.Name)
+			}
+			queue = append(queue, next)
 		}
 	}
 	return out, true
@@ -155,7 +166,7 @@ type referrer struct {
 	top     string
 	left    int
 	configs []string             // of repositories
-	linked  map[host.Stat]string // files that git runs and that have other names, by device and number
+	linked  map[host.Stat]string // what is guarded, or git runs, and has other names, by device and number
 }
 
 // repository reads the settings of what is at dir.
@@ -175,9 +186,13 @@ func (r *referrer) repository(dir string) {
 // above reads the settings of the repository whose work tree the tree lies in.
 func (r *referrer) above() {
 	shown := r.configs
+	at, aerr := guard.Anywhere()
 	for dir := path.Dir(r.top); dir != "/" && dir != "."; dir = path.Dir(dir) {
 		if _, err := r.in.FS.Lstat(dir + "/.git"); err == nil {
 			r.repository(dir)
+			if list, err := r.in.FS.ReadDir(dir); err == nil && aerr == nil {
+				r.guarded(dir, list, at)
+			}
 			break
 		}
 	}
@@ -194,6 +209,48 @@ func (r *referrer) settings(own, dir string) {
 	r.config(common+"/config", dir)
 	r.config(own+"/config.worktree", dir)
 	r.hooks(common + "/hooks")
+	at, err := guard.Anywhere()
+	if err != nil {
+		return
+	}
+	for _, git := range slices.Compact([]string{own, common}) {
+		for _, sub := range [...]string{".git", ".git/info", ".git/objects/info", ".git/remotes", ".git/branches",
+			".git/rebase-merge", ".git/rebase-apply"} {
+			in := at
+			for name := range strings.SplitSeq(sub, "/") {
+				in = in.Below(name)
+			}
+			sub = path.Join(git, strings.TrimPrefix(sub, ".git"))
+			list, _ := r.in.FS.ReadDir(sub)
+			r.guarded(sub, list, in)
+		}
+	}
+}
+
+// guarded notes which files of a directory, where at holds, may not be written, but could be by another name that they
+// have: a session may make one in a repository of its own, and the next one write by it.
+func (r *referrer) guarded(dir string, list []host.Entry, at *guard.Place) {
+	for _, e := range list {
+		if e.Type != host.File {
+			continue
+		}
+		switch at.Rule(e.Name, guard.ByHost).Action {
+		case guard.Guard, guard.Check, guard.Text, guard.Index:
+			r.link(path.Join(dir, e.Name))
+		}
+	}
+}
+
+// link notes a file if it has other names.
+func (r *referrer) link(file string) {
+	st, err := r.in.FS.Lstat(file)
+	if err != nil || st.Nlink <= 1 {
+		return
+	}
+	if r.linked == nil {
+		r.linked = map[host.Stat]string{}
+	}
+	r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}] = file
 }
 
 // hooks adds what the links in a directory of hooks lead to, and notes hooks that have other names.
@@ -201,19 +258,13 @@ func (r *referrer) hooks(dir string) {
 	r.links(dir, func(string) string { return "git runs it: a hook leads there" })
 	list, _ := r.in.FS.ReadDir(dir)
 	for _, e := range list {
-		if e.Type != host.File || strings.HasSuffix(e.Name, ".sample") {
-			continue
-		}
-		if st, err := r.in.FS.Lstat(path.Join(dir, e.Name)); err == nil && st.Nlink > 1 {
-			if r.linked == nil {
-				r.linked = map[host.Stat]string{}
-			}
-			r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}] = path.Join(dir, e.Name)
+		if e.Type == host.File && !strings.HasSuffix(e.Name, ".sample") {
+			r.link(path.Join(dir, e.Name))
 		}
 	}
 }
 
-// otherNames adds those of hooks in the tree (hard links). Nearly always there are none.
+// otherNames adds those in the tree (hard links). Nearly always there are none.
 func (r *referrer) otherNames() {
 	left := maxScan
 	for queue := []string{r.top}; len(r.linked) > 0 && len(queue) > 0 && left > 0; queue = queue[1:] {
@@ -228,14 +279,15 @@ func (r *referrer) otherNames() {
 				continue
 			}
 			st, err := r.in.FS.Lstat(p)
-			if hook := r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}]; err == nil && hook != "" && hook != p {
-				r.add(p, "git runs it: it is another name (hard link) of "+plan.Bytes(hook).Quote(), true)
+			if file := r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}]; err == nil && file != "" && file != p {
+				r.add(p, "it is another name (hard link) of "+plan.Bytes(file).Quote(), true)
 			}
 		}
 	}
 	if left <= 0 {
-		r.in.Losses = append(r.in.Losses, Loss{What: "other names (hard links) of hooks in " + plan.Bytes(r.top).Quote(),
-			Why: "the tree is too large to be searched for them", Fix: "copy the hooks"})
+		r.in.Losses = append(r.in.Losses, Loss{
+			What: "other names (hard links) of what is guarded in " + plan.Bytes(r.top).Quote(),
+			Why:  "the tree is too large to be searched for them", Fix: "copy what is guarded: a copy has one name"})
 	}
 }
 

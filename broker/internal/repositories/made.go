@@ -38,6 +38,10 @@ func (l *Left) made(p *plan.Plan, fd int, neutralise bool) []string {
 	if l.leadsElsewhere(fd) {
 		acts = append(acts, "commondir, which leads to other settings")
 	}
+	rebases := countedIn(fd)
+	for _, dir := range rebases {
+		acts = append(acts, "the count of "+dir+", which git's prompt has the shell read")
+	}
 	acts = append(acts, hooksIn(fd)...)
 	if len(acts) == 0 {
 		return nil
@@ -54,6 +58,9 @@ func (l *Left) made(p *plan.Plan, fd int, neutralise bool) []string {
 	}
 	if l.leadsElsewhere(fd) {
 		err = errors.Join(err, putAside(fd, "commondir"))
+	}
+	for _, dir := range rebases {
+		err = errors.Join(err, putAside(fd, dir))
 	}
 	if err != nil {
 		return []string{line + ", and that could not be taken away: " + err.Error()}
@@ -118,6 +125,26 @@ func hooksIn(fd int) []string {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// countedIn are the directories of unfinished rebases that say how far they are in other words than git's.
+func countedIn(fd int) []string {
+	var out []string
+	for _, file := range guard.CountsOf() {
+		dir, name := path.Split(file)
+		at, err := unix.Openat2(fd, dir, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+		var text []byte
+		if err == nil {
+			text, err = readIn(at, name)
+			unix.Close(at)
+		}
+		harmless, _ := guard.Says(name, text)
+		if dir = path.Clean(dir); !host.NotExist(err) && (err != nil || !harmless) && !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
 	return out
 }
 

@@ -142,13 +142,13 @@ func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
 	return unix.Pwrite(h.fd, data, 0)
 }
 
-// harmless says whether a file that leads git to a repository may hold text.
+// harmless says whether a file whose contents count may hold text.
 func (s *Server) harmless(n *node, text []byte) bool {
 	s.nodes.mu.RLock()
 	name := n.name
 	s.nodes.mu.RUnlock()
-	if guard.Fold(name) == "commondir" {
-		return guard.CommonDir(text)
+	if ok, settled := guard.Says(name, text); settled {
+		return ok
 	}
 	return names.Leads(s.opts.Granted, path.Join(s.opts.Root, s.nodes.where(n)), text, s.opts.Session)
 }

@@ -119,7 +119,7 @@ func (j *job) openAt(n *name) (*name, bool) {
 			return nil, true
 		}
 		no = mayRead(v)
-	case v.Action == guard.Text && !n.slash && (!exists || typeOf(st) == unix.S_IFREG) && j.rewrites():
+	case v.Action == guard.Text && !n.slash && j.rewrites(exists, typeOf(st)):
 		return nil, j.openText(n, v)
 	case exists:
 		no = mayWrite(v)
@@ -150,9 +150,10 @@ func (j *job) again(n *name, e syscall.Errno) (*name, bool) {
 
 func typeOf(st unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }
 
-// rewrites says whether the call makes a file or empties it.
-func (j *job) rewrites() bool {
-	return j.flags&unix.O_ACCMODE != unix.O_RDONLY && j.flags&unix.O_CREAT != 0 && j.flags&(unix.O_TRUNC|unix.O_EXCL) != 0
+// rewrites says whether the call makes a file or empties it. What makes one need not say that it is to be empty.
+func (j *job) rewrites(exists bool, typ uint32) bool {
+	empties := typ == unix.S_IFREG && j.flags&unix.O_ACCMODE != unix.O_RDONLY && j.flags&unix.O_TRUNC != 0
+	return j.flags&unix.O_CREAT != 0 && (!exists || empties)
 }
 
 // opened opens a name that was judged and hands the file over.

@@ -5,17 +5,21 @@ package writes
 import (
 	"io"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 )
 
-// A file that says where git finds a repository (.git of a worktree or submodule, commondir) must be harmless as a
-// whole. Whoever writes one is given a file without a name; it gets the name, as a copy that nobody has open, once what
-// it says is harmless. That is looked at whenever the session does something else that comes here: git does, before it
-// reads what it wrote.
+// A file that says where git finds a repository (.git of a worktree or submodule, commondir), or how far a rebase is,
+// must be harmless as a whole. Whoever writes one is given a file without a name; it gets the name, as a copy that
+// nobody has open, once what it says is harmless. That is looked at whenever the session does something else that comes
+// here: git does, before it reads what it wrote, but for one number (count).
 
 // text is such a file.
 type text struct {
@@ -36,9 +40,17 @@ const (
 
 // openText gives the caller a file without a name to write.
 func (j *job) openText(n *name, r ruling) bool {
-	if j.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && n.root.judge.isFile(n.path()) {
+	var st unix.Stat_t
+	if j.flags&unix.O_EXCL != 0 && statAt(n.root.fd, nulled(n.rel), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 {
 		return j.answer(unix.EEXIST)
 	}
+	j.texts = slices.DeleteFunc(j.texts, func(t *text) bool { // a rebase writes its count again and again
+		again := t.n.root == n.root && t.n.path() == n.path()
+		if again {
+			t.f.Close()
+		}
+		return again
+	})
 	if len(j.texts) >= maxTexts {
 		return j.refuse(n, r, unix.EROFS)
 	}
@@ -54,8 +66,9 @@ func (j *job) openText(n *name, r ruling) bool {
 		unix.Close(fd)
 		return j.answer(unix.EMFILE)
 	}
-	f := os.NewFile(uintptr(dup), "text")
-	j.texts = append(j.texts, &text{f: f, n: n, mode: mode &^ j.mask, pid: j.call.PID(), left: textLife})
+	t := &text{f: os.NewFile(uintptr(dup), "text"), n: n, mode: mode &^ j.mask, pid: j.call.PID(), left: textLife}
+	t.count()
+	j.texts = append(j.texts, t)
 	j.call.Hand(fd, j.flags&unix.O_CLOEXEC != 0, false)
 	return true
 }
@@ -68,12 +81,7 @@ func (k *Carrier) installTexts() {
 		switch {
 		case err != nil || string(said) == t.last || string(said) == t.told:
 		case t.n.root.harmless(t.n, said, k.GitDir):
-			if dir, base, e := t.n.parent(); e == 0 {
-				if names.Install(dir, single(base), said, t.mode, 0) == nil {
-					t.last = string(said)
-				}
-				t.n.closeParent(dir)
-			}
+			t.install(said)
 		case k.Refused != nil:
 			t.told = string(said)
 			k.Refused(Refusal{PID: t.pid, Op: "write", Path: t.n.onHost(), Why: t.n.root.judge.of(t.n).Why})
@@ -87,10 +95,39 @@ func (k *Carrier) installTexts() {
 	k.texts = kept
 }
 
-// harmless says whether a file that leads git to a repository may hold text.
+func (t *text) install(said []byte) {
+	dir, base, e := t.n.parent()
+	if e != 0 {
+		return
+	}
+	defer t.n.closeParent(dir)
+	if names.Install(dir, single(base), said, t.mode, 0) == nil {
+		t.last = string(said)
+	}
+}
+
+// count has the number of git am's next patch grow by one when it is opened to be written: git reads it back before
+// anything else comes here. What is written to it then counts as any text does.
+func (t *text) count() {
+	if _, base := t.n.split(); guard.Fold(base) != "next" {
+		return
+	}
+	fd, e := openAt(t.n.root.fd, nulled(t.n.rel), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if e != 0 {
+		return // the first one
+	}
+	defer unix.Close(fd)
+	now, err := host.PeekAt(fd, 0, len("1000000\n"))
+	if n, nerr := strconv.Atoi(strings.TrimSuffix(string(now), "\n")); err == nil && nerr == nil {
+		t.install([]byte(strconv.Itoa(n+1) + "\n"))
+	}
+}
+
+// harmless says whether a file whose contents count may hold text.
 func (r *root) harmless(n *name, said []byte, gitDir string) bool {
-	if _, base := n.split(); guard.Fold(base) == "commondir" {
-		return guard.CommonDir(said)
+	_, base := n.split()
+	if ok, settled := guard.Says(base, said); settled {
+		return ok
 	}
 	return names.Leads(guard.Granted{Top: r.Granted, GitDir: gitDir}, n.onHost(), said, r.judge.session)
 }
