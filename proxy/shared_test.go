@@ -238,7 +238,8 @@ func TestTurns(t *testing.T) {
 	const each = 4
 	for _, same := range []bool{true, false} {
 		together := make(chan struct{})
-		before := e.meet(func(*http.Request) { <-together }) // nobody has an answer before all have asked
+		var asks atomic.Bool
+		before := e.meet(func(*http.Request) { asks.Store(true); <-together }) // no answer before all have asked
 		var all sync.WaitGroup
 		for i := range each * len(labs) {
 			l, body := labs[i%len(labs)], "refresh_token="+got.Refresh+"&grant_type=refresh_token"
@@ -252,7 +253,7 @@ func TestTurns(t *testing.T) {
 			for _, l := range labs {
 				n += len(l.p.logins[0].places)
 			}
-			return n == each*len(labs)-1
+			return asks.Load() && n == each*len(labs)-1
 		})
 		close(together)
 		all.Wait()

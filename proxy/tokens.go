@@ -44,6 +44,7 @@ func (x *exchange) ask(s *site, w http.ResponseWriter, r *http.Request) bool {
 		s.refuse(w, r, http.StatusNotImplemented, "a change of the protocol at a token endpoint")
 		return false
 	}
+	was, _ := l.turn.Mark() // what is issued from now on answers this request too
 	select {
 	case l.places <- struct{}{}:
 		defer func() { <-l.places }()
@@ -60,7 +61,6 @@ func (x *exchange) ask(s *site, w http.ResponseWriter, r *http.Request) bool {
 		r.Header.Del(name)
 	}
 	asked := digest(r, body)
-	was, _ := l.turn.Mark()
 	leave, err := l.await(r.Context())
 	if err == nil {
 		if err = l.newest(r.Context(), false); l.hasEnded() {

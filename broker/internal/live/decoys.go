@@ -148,8 +148,9 @@ func marksOf(list []planner.Copy) (out []mark.Mark) {
 	return out
 }
 
-// openerSleeps is how long it takes an opener at most to be seen waiting.
-const openerSleeps = 50 * time.Millisecond
+// openerSleeps is how long it takes an opener at most to be seen waiting, where all processors are busy. Who does not
+// want to wait gets nothing in that time either.
+const openerSleeps = 500 * time.Millisecond
 
 // opened is called when somebody waits for a decoy. Nothing of it has been read yet.
 func (d *decoys) opened(n int) {

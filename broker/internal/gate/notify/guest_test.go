@@ -390,19 +390,22 @@ func guestKilled(p, asked string) {
 func guestMany(p string) int {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	good := 0
+	good, other := 0, ""
 	for range 100 {
 		wg.Go(func() {
 			runtime.LockOSThread()
-			if contents(p) == "YES" {
-				mu.Lock()
+			is := contents(p)
+			mu.Lock()
+			defer mu.Unlock()
+			if is == "YES" {
 				good++
-				mu.Unlock()
+			} else {
+				other = fmt.Sprintf(" (one has %q)", is)
 			}
 		})
 	}
 	wg.Wait()
-	fmt.Println(good)
+	fmt.Printf("%d%s\n", good, other)
 	return 0
 }
 
