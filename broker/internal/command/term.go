@@ -58,7 +58,7 @@ func (t *Term) Fail(err error) int {
 	}
 	t.Warn(err.Error())
 	if h := hint.Of(err); h != "" {
-		t.Note("hint: " + strings.ReplaceAll(h, "\n", "; ") + "\n")
+		t.Note("hint: " + h + "\n") // some have a list
 	}
 	return hint.Status(err)
 }

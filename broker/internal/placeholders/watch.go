@@ -39,11 +39,9 @@ const (
 )
 
 // Watch has what the agent above this process leaves in some directories removed when it has ended. State is the folder
-// of the records: where it is not there nothing is kept, and nothing is removed.
+// of the records, which is made where there is something to remove: no other place is the user's alone and outlives
+// calls.
 func Watch(state string, src policy.Sources, dirs []string) {
-	if unix.Access(state, unix.W_OK|unix.X_OK) != nil {
-		return
-	}
 	a, ok := caller(src)
 	if !ok {
 		return
@@ -75,7 +73,7 @@ func listName(dir string) string {
 
 // join puts an agent on the list of a directory, and starts a watcher where there is none.
 func (a agent) join(folder, dir string, top int) error {
-	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
 	at, err := locked(folder)
