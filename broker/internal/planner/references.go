@@ -80,8 +80,12 @@ func (in *Input) Refer(env []string) {
 	in.Outside = env
 	settings, configs := GitSettings(env, in.Facts.Home), in.topConfigs()
 	in.atHome(env)
+	at, err := guard.Anywhere()
+	if err != nil { // the gate cannot judge by these rules either, and says so
+		return
+	}
 	for _, top := range in.trees(Write) {
-		r := referrer{in: in, top: top, left: maxConfigs}
+		r := referrer{in: in, top: top, at: at, left: maxConfigs}
 		for _, file := range settings {
 			r.add(file, "it is git's configuration for all repositories", true)
 			r.config(file, top)
@@ -115,8 +119,7 @@ func (r *referrer) repositories() (out []string, all bool) {
 	if r.top == r.in.Facts.Home {
 		left = homeBudget
 	}
-	at, _ := guard.Anywhere() // an error is said by who judges
-	for queue := []dir{{r.top, at}}; len(queue) > 0; queue = queue[1:] {
+	for queue := []dir{{r.top, r.at}}; len(queue) > 0; queue = queue[1:] {
 		d := queue[0]
 		list, err := r.in.FS.ReadDir(d.path)
 		if left -= listCost + len(list); left < 0 {
@@ -164,6 +167,7 @@ func (g *Grant) guardable() bool {
 type referrer struct {
 	in      *Input
 	top     string
+	at      *guard.Place // that every directory that a person works in is
 	left    int
 	configs []string             // of repositories
 	linked  map[host.Stat]string // what is guarded, or git runs, and has other names, by device and number
@@ -186,12 +190,11 @@ func (r *referrer) repository(dir string) {
 // above reads the settings of the repository whose work tree the tree lies in.
 func (r *referrer) above() {
 	shown := r.configs
-	at, aerr := guard.Anywhere()
 	for dir := path.Dir(r.top); dir != "/" && dir != "."; dir = path.Dir(dir) {
 		if _, err := r.in.FS.Lstat(dir + "/.git"); err == nil {
 			r.repository(dir)
-			if list, err := r.in.FS.ReadDir(dir); err == nil && aerr == nil {
-				r.guarded(dir, list, at)
+			if list, err := r.in.FS.ReadDir(dir); err == nil {
+				r.guarded(dir, list, r.at)
 			}
 			break
 		}
@@ -209,20 +212,20 @@ func (r *referrer) settings(own, dir string) {
 	r.config(common+"/config", dir)
 	r.config(own+"/config.worktree", dir)
 	r.hooks(common + "/hooks")
-	at, err := guard.Anywhere()
-	if err != nil {
-		return
-	}
 	for _, git := range slices.Compact([]string{own, common}) {
-		for _, sub := range [...]string{".git", ".git/info", ".git/objects/info", ".git/remotes", ".git/branches",
-			".git/rebase-merge", ".git/rebase-apply"} {
-			in := at
-			for name := range strings.SplitSeq(sub, "/") {
-				in = in.Below(name)
+		for _, sub := range [...]string{"", "info", "objects/info", "remotes", "branches", "rebase-merge", "rebase-apply"} {
+			dir := path.Join(git, sub)
+			list, _ := r.in.FS.ReadDir(dir)
+			if !slices.ContainsFunc(list, func(e host.Entry) bool {
+				return e.Type == host.File && r.hasOthers(path.Join(dir, e.Name))
+			}) {
+				continue // nearly always, and what holds there takes a millisecond
 			}
-			sub = path.Join(git, strings.TrimPrefix(sub, ".git"))
-			list, _ := r.in.FS.ReadDir(sub)
-			r.guarded(sub, list, in)
+			at := r.at
+			for name := range strings.SplitSeq(path.Join(".git", sub), "/") {
+				at = at.Below(name)
+			}
+			r.guarded(dir, list, at)
 		}
 	}
 }
@@ -243,14 +246,20 @@ func (r *referrer) guarded(dir string, list []host.Entry, at *guard.Place) {
 
 // link notes a file if it has other names.
 func (r *referrer) link(file string) {
-	st, err := r.in.FS.Lstat(file)
-	if err != nil || st.Nlink <= 1 {
+	if !r.hasOthers(file) {
 		return
 	}
 	if r.linked == nil {
 		r.linked = map[host.Stat]string{}
 	}
+	st, _ := r.in.FS.Lstat(file)
 	r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}] = file
+}
+
+// hasOthers says whether a file has other names.
+func (r *referrer) hasOthers(file string) bool {
+	st, err := r.in.FS.Lstat(file)
+	return err == nil && st.Nlink > 1
 }
 
 // hooks adds what the links in a directory of hooks lead to, and notes hooks that have other names.
