@@ -27,10 +27,15 @@ type record struct {
 // newRecord is nothing where sbx keeps no records yet and none has to be: what only wants bubblewrap gets no folder in
 // its home for it.
 func newRecord(logs string, now time.Time, must bool) record {
-	if logs == "" || !must && unix.Access(path.Dir(logs), unix.W_OK|unix.X_OK) != nil {
+	if logs == "" || !must && !keepsRecords(logs) {
 		return record{}
 	}
 	return record{dir: logs, sid: Name + "-" + now.UTC().Format("20060102"), id: session.NewID()}
+}
+
+// keepsRecords says whether there is the folder that logs lie in.
+func keepsRecords(logs string) bool {
+	return logs != "" && unix.Access(path.Dir(logs), unix.W_OK|unix.X_OK) == nil
 }
 
 // add writes events of this run.

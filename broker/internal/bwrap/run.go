@@ -42,7 +42,9 @@ type Beside struct {
 func Main(name string, args, env []string, std [3]*os.File, beside Beside) int {
 	if len(args) == 1 && args[0] == "--version" {
 		fmt.Fprintf(std[1], "bubblewrap %s\n", Version)
-		if cwd, err := os.Getwd(); err == nil { // an agent's first call: what it needs stays from now on
+		// An agent's first call, which waits for this: what another one has left stays from now on. Where there are no
+		// records nobody has a list yet.
+		if cwd, err := os.Getwd(); err == nil && keepsRecords(beside.Logs) {
 			beside.left([]string{cwd})
 		}
 		return 0
