@@ -75,19 +75,6 @@ func diffProfiles(a, b Effective) (out []Change) {
 	return out
 }
 
-// at is where a key of the table is.
-func (p *Profile) at(name string) any {
-	switch name {
-	case "extends":
-		return &p.Extends
-	case "network":
-		return &p.Network
-	case "caches":
-		return &p.Caches
-	}
-	return p.field(name)
-}
-
 func orEmpty(l []string) []string {
 	if l == nil {
 		return []string{}

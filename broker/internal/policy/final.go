@@ -17,10 +17,9 @@ func (m *merger) chosen() (Profile, error) {
 	return resolve(m.e.Sandbox.Profile, m.e.Profiles, m.e.Vars)
 }
 
-// reprofile defines or chooses a profile, and undoes that where a key would be wider by it that the organisation has
-// made final.
-func (m *merger) reprofile(o Origin, do, undo func()) {
-	do()
+// holdFinal takes back that a profile was defined or chosen, where a key is wider by it that the organisation has made
+// final.
+func (m *merger) holdFinal(o Origin, undo func()) {
 	now, err := m.chosen()
 	if err != nil || len(m.e.Locked) == 0 { // whether one is missing in the end is said then
 		return

@@ -58,7 +58,7 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 	if m.e.Env.Clear && len(m.e.Origins["env.pass"]) == 0 { // nobody has named what passes by itself
 		m.e.Env.Pass = nil
 	}
-	p, err := resolve(m.e.Sandbox.Profile, m.e.Profiles, m.e.Vars)
+	p, err := m.chosen()
 	if err != nil {
 		o := m.e.Origins["sandbox.profile"]
 		if len(o) > 0 {
@@ -108,7 +108,8 @@ func (m *merger) profiles(l *Layer) {
 			m.e.Profiles = map[string]Profile{}
 		}
 		before, had := m.e.Profiles[name]
-		m.reprofile(Origin{Scope: l.Scope, File: l.File}, func() { m.e.Profiles[name] = p }, func() {
+		m.e.Profiles[name] = p
+		m.holdFinal(Origin{Scope: l.Scope, File: l.File}, func() {
 			if m.e.Profiles[name] = before; !had {
 				delete(m.e.Profiles, name)
 			}
@@ -149,14 +150,11 @@ func (m *merger) apply(s Setting, scope Scope) error {
 	if hosts, ok := val.([]string); ok && k.typ == tHosts {
 		m.wideHosts(hosts, origins)
 	}
-	if k.name == "sandbox.profile" {
-		was := m.e.Origins[k.name]
-		m.reprofile(s.Origin, func() { k.put(&m.e.Config, val); m.e.Origins[k.name] = origins },
-			func() { k.put(&m.e.Config, cur); m.e.Origins[k.name] = was })
-		return nil
+	set := func(v any, from []Origin) { k.put(&m.e.Config, v); m.e.Origins[k.name] = from }
+	was := m.e.Origins[k.name]
+	if set(val, origins); k.name == "sandbox.profile" {
+		m.holdFinal(s.Origin, func() { set(cur, was) })
 	}
-	k.put(&m.e.Config, val)
-	m.e.Origins[k.name] = origins
 	return nil
 }
 
@@ -167,7 +165,7 @@ func (m *merger) current(k *key) any {
 	if !ok || list != nil || !k.viaProfile {
 		return v
 	}
-	p, err := resolve(m.e.Sandbox.Profile, m.e.Profiles, m.e.Vars)
+	p, err := m.chosen()
 	if err != nil {
 		return []string{}
 	}

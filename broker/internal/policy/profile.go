@@ -116,6 +116,20 @@ func profileKeys() []key {
 	}
 }
 
+// at is where a key of the table is.
+func (p *Profile) at(name string) any {
+	switch name {
+	case "extends":
+		return &p.Extends
+	case "network":
+		return &p.Network
+	case "caches":
+		return &p.Caches
+	}
+	return p.field(name)
+}
+
+// field is where a list is; nil for what is none.
 func (p *Profile) field(name string) *[]string {
 	switch name {
 	case "read_only":
@@ -143,16 +157,7 @@ func (p *Profile) put(name string, v any) {
 		p.setByFile = map[string]bool{}
 	}
 	p.setByFile[name] = true
-	switch name {
-	case "extends":
-		p.Extends = v.(string)
-	case "network":
-		p.Network = v.(bool)
-	case "caches":
-		p.Caches = v.(string)
-	default:
-		*p.field(name) = v.([]string)
-	}
+	into(p.at)(name, v)
 }
 
 // resolve flattens a profile: its own lists on top of all it extends, Extends then naming the built-in one below.
