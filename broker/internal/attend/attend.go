@@ -184,9 +184,9 @@ func (a *Asker) Asked(q *client.Question) {
 		return
 	}
 	a.said[q.ID] = true
-	style := prompt.Style{Home: a.by.Home, Width: 1 << 20}
+	style := prompt.Style{Home: a.by.Home}
 	id := q.ID[:min(len(q.ID), 8)]
-	a.by.Warn(style.Wants(*q) + "; waiting for an answer: sbx approve " + id + " or sbx deny " + id)
+	a.by.Warn(style.Whole(*q) + "; waiting for an answer: sbx approve " + id + " or sbx deny " + id)
 }
 
 // Told shows a line for people where it does not come between what the program writes.

@@ -283,8 +283,8 @@ func (a *approvals) notify(ev prompt.Event) {
 	}
 	switch ev.Kind {
 	case prompt.Asked:
-		st := prompt.Style{Home: a.in.Facts.Home, Width: 1 << 20}
-		a.b.say(a.in.TTY, st.Wants(ev.Question)+": "+a.toAnswer(ev.Question.ID[:8]))
+		st := prompt.Style{Home: a.in.Facts.Home}
+		a.b.say(a.in.TTY, st.Whole(ev.Question)+": "+a.toAnswer(ev.Question.ID[:8]))
 	case prompt.Notice:
 		a.b.say(a.in.TTY, ev.Text)
 	}

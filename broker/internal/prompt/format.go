@@ -254,3 +254,9 @@ func objects(q *Question) string {
 
 // Wants shows a question without its keys.
 func (s Style) Wants(q Question) string { return s.wants(&q, s.Width) }
+
+// whole is more columns, and more rows, than anything takes.
+const whole = 1 << 20
+
+// Whole is Wants with nothing left out.
+func (s Style) Whole(q Question) string { return s.wants(&q, whole) }

@@ -258,7 +258,7 @@ func (t *TTY) draw(d *dialog, q *Queue, qu Question) {
 	style.Width = cols
 	most := max(rows/3, 4)
 	if qu.Words() && d.page == 0 { // all of them, or no key allows anything
-		most = 1 << 20
+		most = whole
 	}
 	line := style.Lines(qu, most)
 	if len(d.typed) > 0 {

@@ -188,7 +188,7 @@ func TestArgumentsAreSeenWhole(t *testing.T) {
 				in.Op = "read"
 			}
 			ch := ask(q, in)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // by the clock of this test alone, as what is pressed at once counts for nothing
 			press := func(k byte) { f.keys <- k; time.Sleep(100 * time.Millisecond) }
 			for _, k := range []byte(c.keys) {
 				if k != '*' {

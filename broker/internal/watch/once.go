@@ -60,9 +60,9 @@ func Table(states []control.State, home string, now time.Time) []string {
 	out = append(out, "", fmt.Sprintf("%-10s %-12s %5s  %s", "QUESTION", "SESSION", "AGE", "WHAT"))
 	for _, s := range states {
 		for _, q := range s.Questions {
-			st := prompt.Style{Home: home, Width: 1 << 20}
+			st := prompt.Style{Home: home}
 			out = append(out, fmt.Sprintf("%-10s %-12s %5s  %s", q.ID[:min(len(q.ID), 8)], s.Info.SID, age(now.Sub(q.Time)),
-				st.Wants(q)))
+				st.Whole(q)))
 		}
 	}
 	if n == 0 {

@@ -268,8 +268,7 @@ func (m *Model) about(sel, width int) []string {
 	case q.Many():
 		return style.Names(q)
 	case q.Words():
-		style.Width = 1 << 20
-		return prompt.Wrap(style.Wants(*q), width, 2, true)
+		return prompt.Wrap(style.Whole(*q), width, 2, true)
 	}
 	return nil
 }
