@@ -268,5 +268,11 @@ func openTree(top, name string) (int, error) {
 		return -1, err
 	}
 	defer unix.Close(dir)
-	return unix.Openat2(dir, name, &unix.OpenHow{Flags: held, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	return openBelow(dir, name, held)
+}
+
+// openBelow opens a directory below an open one, over no link.
+func openBelow(dir int, name string, flags uint64) (int, error) {
+	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 }

@@ -106,8 +106,7 @@ func (l *Left) leadsElsewhere(fd int) bool {
 }
 
 func hooksIn(fd int) []string {
-	dir, err := unix.Openat2(fd, "hooks", &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	dir, err := openBelow(fd, "hooks", unix.O_RDONLY)
 	if err != nil {
 		var st unix.Stat_t
 		if unix.Fstatat(fd, "hooks", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
@@ -133,8 +132,7 @@ func countedIn(fd int) []string {
 	var out []string
 	for _, file := range guard.CountsOf() {
 		dir, name := path.Split(file)
-		at, err := unix.Openat2(fd, dir, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+		at, err := openBelow(fd, dir, unix.O_PATH)
 		var text []byte
 		if err == nil {
 			text, err = readIn(at, name)
