@@ -67,11 +67,11 @@ needs:
 check:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted:" $$out; exit 1; fi
 	$(GO) vet ./...
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_start ./broker
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null -ldflags=-E=sbx_helper_start ./helper
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./host
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./proxy
-	@for arch in arm64 amd64; do set -x; GOOS=darwin GOARCH=$$arch CGO_ENABLED=0 $(GO) build -o /dev/null ./broker || exit 1; done
+	GOARCH=arm64 $(BUILD) $(ENTRY) -o /dev/null ./broker
+	GOARCH=arm64 $(BUILD) -ldflags=-E=sbx_helper_start -o /dev/null ./helper
+	GOARCH=arm64 $(BUILD) -o /dev/null ./host
+	GOARCH=arm64 $(BUILD) -o /dev/null ./proxy
+	@for arch in arm64 amd64; do set -x; GOOS=darwin GOARCH=$$arch $(BUILD) -o /dev/null ./broker || exit 1; done
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) vet -tags sbx_plain ./broker
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
