@@ -642,6 +642,38 @@ func TestStreams(t *testing.T) {
 	close(next)
 }
 
+// A server that answers before it has all of a body is heard at once, and gets the rest.
+func TestAnswersBeforeTheBodyEnds(t *testing.T) {
+	for _, h2 := range []bool{false, true} {
+		l := newLab(t, nil, nil)
+		l.up.ForceAttemptHTTP2 = h2
+		l.servers["one.test"].Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).EnableFullDuplex()
+			_, _ = io.WriteString(w, "early\n")
+			w.(http.Flusher).Flush()
+			body, err := io.ReadAll(r.Body)
+			fmt.Fprintln(w, r.ProtoMajor, string(body), err)
+		})
+		c := l.connect("one.test")
+		in := bufio.NewReader(c)
+		for range 2 { // the connection goes on
+			_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: one.test\r\nContent-Length: 8\r\n\r\nhalf")
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal("HTTP/2", h2, err)
+			}
+			body := bufio.NewReader(resp.Body)
+			early, err := body.ReadString('\n')
+			_, _ = io.WriteString(c, "rest")
+			rest, err2 := io.ReadAll(body)
+			if want := map[bool]string{false: "1", true: "2"}[h2] + " halfrest <nil>\n"; early != "early\n" ||
+				string(rest) != want || err != nil || err2 != nil {
+				t.Errorf("HTTP/2 %v: %q %v, %q %v; want the rest %q", h2, early, err, rest, err2, want)
+			}
+		}
+	}
+}
+
 // The server outside is verified: without that nothing is sent.
 func TestBadCertificateOutside(t *testing.T) {
 	l := newLab(t, nil, nil)

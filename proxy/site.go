@@ -121,6 +121,9 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			<-s.p.large
 		}
 	}()
+	// A server may answer before it has all of a body. net/http would then close the body under the transport, which
+	// reads it to its end, and that ended the answer (golang.org/issue/40747).
+	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
 	if r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x)); s.signed(w, r, x) {
 		s.forward.ServeHTTP(bareHints{w}, r)
 	}
