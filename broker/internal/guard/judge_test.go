@@ -65,6 +65,9 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.git/gitweb/httpd.conf", Guard}, {"a/.git/lazygit.yml", Guard}, {"a/.git/refs/heads/index", Free},
 		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock",
 			Free},
+		{".vscode/.git", Guard}, {"a/.claude/skills/.git/SKILL.md", Guard}, {".husky/.git/HEAD", Guard},
+		{"a/.git/hooks/.git", Guard}, {".claude/HEAD", Guard}, {".vscode/.git/index", Guard},
+		{".husky/.git/hooks/x.sample", Guard},
 		{"HEAD", Keep}, {"a/HEAD", Keep}, {"a/head", Free}, {"a/HEAD.go", Free},
 		{"sub/.vscode/tasks.json", Guard}, {"sub/.VSCODE", Guard}, {"a/b/.idea/workspace.xml", Guard}, {"x/y.code-workspace",
 			Guard}, {"a/.zed/settings.json", Guard},
@@ -147,15 +150,18 @@ func TestJudgeOwn(t *testing.T) {
 func TestJudgeRepository(t *testing.T) {
 	t.Parallel()
 	j := judge(t, BuiltIn()...)
-	bare := func(dir string) bool { return dir == "srv/x" || dir == "top" || dir == "top/in" }
+	bare := func(dir string) bool {
+		return dir == "srv/x" || dir == "top" || dir == "top/in" || dir == ".jj/repo/git"
+	}
 	for rel, want := range map[string]Action{
 		"srv/x/config": Check, "srv/x/hooks/update": Guard, "srv/x/HEAD": Keep, "srv/x/refs/remotes/o/HEAD": Free,
 		"srv/x/objects/info/alternates": Guard,
 		"srv/x/commondir":               Guard, "srv/x/description": Free, "srv/x/.vscode": Guard, "srv/y/config": Free,
 		"srv/y/hooks/update": Free, "top/in/config": Check, "top/in/HEAD": Keep, "top/x/HEAD": Keep,
 		"top/worktrees/w/HEAD": Free,
+		".jj/repo/git/config":  Guard, ".jj/repo/git/HEAD": Guard, ".jj/repo/git/index": Guard, ".jj/repo/git/hooks": Guard,
 	} {
-		if v := j.At(rel, bare); v.Action != want {
+		if v := j.At(rel, bare); v.Action != want || v.Mkdir && strings.HasPrefix(rel, ".jj") {
 			t.Errorf("%s: %d, want %d", rel, v.Action, want)
 		}
 	}
