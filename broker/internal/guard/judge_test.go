@@ -93,6 +93,12 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.aider.conf.yml", Guard}, {"a/.hg/hgrc", Guard}, {"a/.hg/store", Free}, {"a/.jj/repo/config.toml", Guard},
 		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard},
 		{"node_modules/p/.git", Text},
+		{"a/_opam/.opam-switch/environment", Guard}, {"_opam/bin/ocaml", Free}, {"a/.sdkmanrc", Guard}, {"a/irb.rc", Guard},
+		{"a/.config/irb/irbrc", Guard}, {"a/$irbrc", Guard}, {"a/.vfox/sdks/node", Guard}, {"a/lean-toolchain", Guard},
+		{"a/.github/lsp.json", Guard}, {"a/.github/copilot/settings.json", Guard}, {"a/lsp.json", Guard},
+		{"a/.fslckout", Guard}, {"a/_FOSSIL_", Guard}, {"a/.git/arc/config", Guard}, {"a/.git/glab-cli/config.yml", Guard},
+		{"a/.envrc.private", Guard}, {"a/.envrc.example", Free}, {"a/.beads/hooks/on_close", Guard}, {"a/.beads/x", Free},
+		{"a/startup.m", Guard}, {"a/.pymolrc.py", Guard}, {"a/.kilo/mcp.json", Guard},
 		{"Makefile", Free}, {"package.json", Free},
 	} {
 		if v, _ := walk(root, c.path); v.Action != c.action {
