@@ -365,6 +365,14 @@ func (p *Place) Alike(q *Place) bool {
 		p.public == q.public && p.keeper == q.keeper && slices.Equal(p.states, q.states)
 }
 
+// Unpacks reports whether what a person acts upon who works in a directory is guarded in p and not in q, as in one of
+// installed packages: what comes from there has not been judged by p.
+func (p *Place) Unpacks(q *Place) bool { return p.sources() && !q.sources() }
+
+func (p *Place) sources() bool {
+	return slices.ContainsFunc(p.states, func(s uint32) bool { return p.judge.rules[s>>8].Source })
+}
+
 // Open reports whether the directory itself may be changed.
 func (p *Place) Open() bool { return p.inherit == Free }
 

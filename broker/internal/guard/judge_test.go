@@ -187,12 +187,17 @@ func TestPlacesSayWhereDirectoriesMayMove(t *testing.T) {
 		{"x", "y", true}, {"x/y", "z", true}, {"x", ".git", false}, {"x", ".git/x", false}, {".git/x", "x", false},
 		{"x/.git", "y/.git", true},
 		{"x", ".vscode", false}, {"x", "a/.vscode/b", false}, {"x", ".github", false}, {"x", ".github/x", true},
-		{"x", "node_modules", false}, {".git/modules/x", ".git/modules/y/z", true},
+		{"x", "node_modules", false}, {"node_modules/a", "y", false}, {"node_modules/a", "node_modules/b", true},
+		{".git/modules/x", ".git/modules/y/z", true},
 	} {
 		_, f := walk(root, c.from)
 		_, g := walk(root, c.to)
 		if f.Alike(g) != c.same {
 			t.Errorf("%s to %s: same place %v, want %v", c.from, c.to, f == g, c.same)
+		}
+		packed := func(rel string) bool { return strings.HasPrefix(rel, "node_modules") }
+		if g.Unpacks(f) != (packed(c.from) && !packed(c.to)) || f.Unpacks(g) != (packed(c.to) && !packed(c.from)) {
+			t.Errorf("%s to %s: leaves packages %v, the other way %v", c.from, c.to, g.Unpacks(f), f.Unpacks(g))
 		}
 	}
 }
