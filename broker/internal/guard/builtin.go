@@ -43,7 +43,8 @@ func builtInNames() []Rule {
 	const monitor = "settings by which another version control runs programs"
 	for _, name := range [...]string{".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".sl/config", ".jj/repo",
 		".jj/config.toml", ".jj/workspace-config.toml", ".bzr/branch/branch.conf", "_darcs/prefs", ".pijul/config",
-		".repo/repo",
+		".repo/repo", ".sl/sharedpath", "_MTN/monotonerc", ".fslckout", "_FOSSIL_",
+		dotGit + "/arc/config", ".hg/arc/config", ".svn/arc/config",
 		dotGit + "/sl/config", ".p4config", ".arcconfig", ".reviewboardrc"} {
 		out = append(out, Rule{Pattern: "**/" + name, Action: Guard, BuiltIn: true, Why: monitor})
 	}
@@ -120,6 +121,7 @@ func gitNames() []Rule {
 			Rule{Pattern: dir + "sharedindex.*", Action: Index, Exact: true, Why: index},
 			Rule{Pattern: dir + "gitweb", Action: Guard, Why: "git instaweb runs it"},
 			Rule{Pattern: dir + "lazygit.yml", Action: Guard, Why: "lazygit runs what it names"},
+			Rule{Pattern: dir + "glab-cli", Action: Guard, Why: "glab runs what it names"},
 		)
 		for _, count := range CountsOf() {
 			out = append(out, Rule{Pattern: dir + count, Action: Text, Why: "git's prompt has the shell read it"})
@@ -164,6 +166,10 @@ func workspaceNames() []Rule {
 	// of direnv, what it has evaluated once and sources again; toolchain files can name a directory of programs
 	add(shell, false, ".direnv", ".tmux-sessionizer", ".tmuxinator.yml", ".tmuxp.yaml", ".tmuxp.yml", ".tmuxp.json")
 	add(shell, true, "rust-toolchain", "rust-toolchain.toml")
+	// a shell's hook evaluates them at each prompt or cd: opam's, SDKMAN's, RVM's, vfox'
+	add(shell, false, "_opam/.opam-switch/switch-config", "_opam/.opam-switch/environment", ".sdkmanrc", ".ruby-env",
+		".versions.conf", ".vfox.toml", ".vfox", ".envrc.local", ".envrc.private", ".tmuxinator.yaml")
+	add(shell, true, "lean-toolchain")
 	// who makes worktrees for agents runs what prepares them
 	add(shell, false, ".workmux.yaml", ".wtp.yml", ".config/wt.toml", ".superset")
 	add(shell, true, "conductor.json")
@@ -179,22 +185,29 @@ func workspaceNames() []Rule {
 		".exrc", ".nexrc", ".nvimrc", ".nvim.lua", ".vimrc", "_vimrc", "_exrc", ".lvimrc", ".local.vimrc", ".vimspector.json",
 		".dir-locals.el", ".dir-locals-2.el", ".kakrc", ".externalToolBuilders",
 		".vim", ".nvim", ".lazy.lua", ".neoconf.json", ".nlsp-settings", ".projections.json", ".emacs.desktop",
-		".lite_project.lua",
+		".lite_project.lua", ".pragtical_project.lua", "_vimrc_local.vim",
 		".ycm_extra_conf.py", ".exrc.lua", ".nvim-dap.lua",
 		".ctags", ".ctags.d", ".gutctags", ".tern-project")
 	add(editor, true, "gtags.conf")
-	add("a program around git runs what it names", false, ".lazygit.yml", ".gh-dash.yml", ".gh-dash.yaml")
+	add("a program around git runs what it names", false, ".lazygit.yml", ".gh-dash.yml", ".gh-dash.yaml",
+		".gclient", ".gclient_entries", ".mrconfig", ".datalad")
 	add(debugger, false, ".gdbinit", ".lldbinit", ".pdbrc", ".pdbrc.py", ".byebugrc", ".rdbgrc", ".rdbgrc.rb", ".perldb")
 	add(prompt, false, ".Rprofile", ".Renviron", ".RData", ".irbrc", "_irbrc", ".pryrc", ".ghci", ".ocamlinit",
-		".iex.exs", ".octaverc", ".psysh.php", ".phpdbginit", ".erlang", ".nrepl.edn")
-	add(prompt, true, "jupyter_config.*", "jupyter_*_config.*")
+		".iex.exs", ".octaverc", ".psysh.php", ".phpdbginit", ".erlang", ".nrepl.edn", "$irbrc", ".config/irb", ".jrubyrc",
+		".ghcid", ".scilab", ".singularrc", ".swiplrc", ".plrc", ".csirc", ".gambini", ".calcinit", ".mapleinit",
+		".rootrc", ".vmdrc", ".pymolrc", ".pymolrc.*")
+	add(prompt, true, "jupyter_config.*", "jupyter_*_config.*", "irb.rc", "scilab.ini", "startup.m", "profile.do",
+		"autoexec.sas", "rootlogon.C")
 	add(server, false, ".bsp", ".lsp", ".sourcekit-lsp", ".rust-analyzer.toml", ".merlin", ".ccls", ".luarc.json",
-		".luarc.jsonc", ".hie-bios", ".ruby-lsp", ".solargraph.yml", ".phpactor.json", ".phpactor.yml")
-	add(server, true, "omnisharp.json", "erlang_ls.config", "hie.yaml", "rust-analyzer.toml", "buildServer.json")
+		".luarc.jsonc", ".hie-bios", ".ruby-lsp", ".solargraph.yml", ".phpactor.json", ".phpactor.yml",
+		".emmyrc.json", ".emmyrc.lua", ".pyre_configuration", ".pyre_configuration.local", ".lsp.json", ".github/lsp.json")
+	add(server, true, "omnisharp.json", "erlang_ls.config", "hie.yaml", "rust-analyzer.toml", "buildServer.json",
+		"lsp.json")
 	add(hooks, false, ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook", ".lefthook.*",
 		".lefthook-local.*", ".overcommit.yml",
 		".rusty-hook.toml", ".cargo-husky",
-		".git-hooks", ".githooks", ".huskyrc", ".huskyrc.*", ".simple-git-hooks.*", ".lintstagedrc", ".lintstagedrc.*")
+		".git-hooks", ".githooks", ".huskyrc", ".huskyrc.*", ".simple-git-hooks.*", ".lintstagedrc", ".lintstagedrc.*",
+		".nano-staged.*", ".nanostagedrc", ".trunk", ".qlty", ".gitlint", ".beads/hooks")
 	add(hooks, true, "prek.toml", "hk.pkl", "captainhook.json", "grumphp.yml", "grumphp.yml.dist")
 	add(hooks, true, "lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook.jsonc",
 		"lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json")
@@ -208,8 +221,13 @@ func workspaceNames() []Rule {
 		".forge", ".plandex", ".idx", ".replit", ".codesandbox",
 		".aiassistant", ".serena", ".qoder", ".antigravity", ".jules",
 		".ruler", ".rulesync", ".openclaw", ".qodo", ".aider.model.settings.yml", ".grok", ".kimi", ".letta", ".eca",
-		".nanocoder")
-	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json", "gptme.toml", "forge.yaml", "agents.config.json")
+		".nanocoder",
+		".adal", ".aider-desk", ".autohand", ".bob", ".codemaker", ".codestudio", ".comate", ".commandcode", ".cortex",
+		".deepagents", ".devin", ".firebender", ".hermes", ".jazz", ".kilo", ".kilo.json", ".kode", ".lingma", ".mastracode",
+		".mcpjam", ".moxby", ".mux", ".neovate", ".pochi", ".reasonix", ".refact", ".skills", ".terramind", ".zcode",
+		".github/mcp.json", ".github/copilot", ".github/plugin", ".github/extensions")
+	add(agent, true, "opencode.json", "opencode.jsonc", "crush.json", "gptme.toml", "forge.yaml", "agents.config.json",
+		"kilo.json", "kilo.jsonc")
 	add(words, false, ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules-*", ".roorules", ".roorules-*",
 		".kilocoderules", ".goosehints",
 		".augment-guidelines", ".rules", ".github/copilot-instructions.md", ".github/instructions", ".github/prompts",
@@ -255,8 +273,13 @@ func runLater(base, above string) bool {
 		"pytest.ini", ".proverc", ".air.toml",
 		"tsconfig.json", "jsconfig.json", "nx.json", "turbo.json", "angular.json", ".pnp.cjs", ".pnp.loader.mjs",
 		".markdownlint.cjs", ".markdownlint-cli2.cjs", ".markdownlint-cli2.mjs", "vue.config.js",
-		".jvmopts", ".jvm-opts", ".sbtopts", ".actrc", ".sdkmanrc", "terragrunt.hcl", "skaffold.yaml", "wrangler.toml",
+		".jvmopts", ".jvm-opts", ".sbtopts", ".actrc", "terragrunt.hcl", "skaffold.yaml", "wrangler.toml",
 		"wrangler.jsonc", "netlify.toml", "phpunit.xml", "phpunit.xml.dist", "phpstan.neon", ".php-cs-fixer.php",
+		".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json", ".lintr", ".lintr.R", ".luacheckrc",
+		".credo.exs", "Steepfile", ".latexmkrc", "latexmkrc", "dprint.json", ".dprint.json", "foundry.toml", ".oxlintrc.json",
+		"Package.swift", "lakefile.lean", "lakefile.toml", "_CoqProject", "dune", "deps.edn", "project.clj", "conanfile.py",
+		"xmake.lua", "build.sc", "build.mill", "global.json", "Directory.Build.props", "Directory.Build.targets",
+		"cabal.project.local", "psalm.xml", "Makefile.PL", "Build.PL", "Snakefile", "pixi.toml", "Pipfile",
 		".travis.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml":
 		return true
 	}
@@ -280,7 +303,8 @@ func runLater(base, above string) bool {
 func toolConfig(base string) bool {
 	for _, tool := range [...]string{"eslint", "prettier", "babel", "vite", "vitest", "webpack", "rollup", "jest",
 		"next", "nuxt", "lint-staged", "mocha", "tailwind", "postcss",
-		"stylelint", "karma", "playwright", "cypress", "metro", "svelte", "astro", "commitlint"} {
+		"stylelint", "karma", "playwright", "cypress", "metro", "svelte", "astro", "commitlint", "cspell", "graphql", "uno",
+		"textlint", "remark", "hardhat", "nano-staged"} {
 		if strings.HasPrefix(base, tool+".config.") || strings.HasPrefix(base, tool+".conf.") ||
 			strings.HasPrefix(base, "."+tool+"rc") {
 			return true

@@ -253,7 +253,7 @@ func (p *Place) Rule(name string, m Maker) Verdict {
 	if !m.under(true, p.source) {
 		v = Verdict{}
 	}
-	decided := false
+	inherited, decided := v.Action == Guard, false
 	var buf [16]uint32
 	for _, s := range p.matching(buf[:0], name, Fold(name)) {
 		i, at := int(s>>8), int(s&255)
@@ -267,7 +267,9 @@ func (p *Place) Rule(name string, m Maker) Verdict {
 		}
 		if !decided {
 			decided = true
-			v.Action, v.Mkdir, v.Why, v.source = r.Action, r.Mkdir, r.Why, r.Source
+			if !inherited || !r.loosens() {
+				v.Action, v.Mkdir, v.Why, v.source = r.Action, r.Mkdir && !inherited, r.Why, r.Source
+			}
 		}
 	}
 	if p.judge.secrets && !p.public && v.Action != Hide && v.Action != Allow {
@@ -279,6 +281,12 @@ func (p *Place) Rule(name string, m Maker) Verdict {
 		v.Action, v.Why = Free, ""
 	}
 	return v
+}
+
+// loosens says whether a rule about repositories would let something be made, written or taken away that a guarded
+// directory above does not: a .git in .claude/skills is a skill of that name, and no repository that anybody needs.
+func (r *Rule) loosens() bool {
+	return r.BuiltIn && (r.Action == Text || r.Action == Keep || r.Action.Checked())
 }
 
 // under says whether a rule holds in a directory that m made.
@@ -312,6 +320,7 @@ func (p *Place) Below(name string) *Place {
 		i, at := int(s>>8), int(s&255)
 		switch {
 		case packages && p.judge.rules[i].Source:
+		case folded == dotGit && p.inherit == Guard && p.judge.rules[i].BuiltIn: // nothing of it may change
 		case p.judge.comps[i][at].any:
 			next.states = p.judge.add(next.states, i, at)
 		case at+1 < len(p.judge.comps[i]):
@@ -354,6 +363,14 @@ func (p *Place) Free() bool {
 func (p *Place) Alike(q *Place) bool {
 	return p.inherit == q.inherit && p.source == q.source && p.git == q.git && p.named == q.named &&
 		p.public == q.public && p.keeper == q.keeper && slices.Equal(p.states, q.states)
+}
+
+// Unpacks reports whether what a person acts upon who works in a directory is guarded in p and not in q, as in one of
+// installed packages: what comes from there has not been judged by p.
+func (p *Place) Unpacks(q *Place) bool { return p.sources() && !q.sources() }
+
+func (p *Place) sources() bool {
+	return slices.ContainsFunc(p.states, func(s uint32) bool { return p.judge.rules[s>>8].Source })
 }
 
 // Open reports whether the directory itself may be changed.

@@ -65,6 +65,9 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.git/gitweb/httpd.conf", Guard}, {"a/.git/lazygit.yml", Guard}, {"a/.git/refs/heads/index", Free},
 		{"a/.git/HEAD", Free}, {"a/.git/refs/remotes/origin/HEAD", Free}, {"a/.git/logs/HEAD", Free}, {"a/.git/index.lock",
 			Free},
+		{".vscode/.git", Guard}, {"a/.claude/skills/.git/SKILL.md", Guard}, {".husky/.git/HEAD", Guard},
+		{"a/.git/hooks/.git", Guard}, {".claude/HEAD", Guard}, {".vscode/.git/index", Guard},
+		{".husky/.git/hooks/x.sample", Guard},
 		{"HEAD", Keep}, {"a/HEAD", Keep}, {"a/head", Free}, {"a/HEAD.go", Free},
 		{"sub/.vscode/tasks.json", Guard}, {"sub/.VSCODE", Guard}, {"a/b/.idea/workspace.xml", Guard}, {"x/y.code-workspace",
 			Guard}, {"a/.zed/settings.json", Guard},
@@ -90,6 +93,12 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.aider.conf.yml", Guard}, {"a/.hg/hgrc", Guard}, {"a/.hg/store", Free}, {"a/.jj/repo/config.toml", Guard},
 		{"node_modules/p/.vscode/x", Free}, {"a/vendor/p/AGENTS.md", Free}, {"node_modules/p/.git/hooks/x", Guard},
 		{"node_modules/p/.git", Text},
+		{"a/_opam/.opam-switch/environment", Guard}, {"_opam/bin/ocaml", Free}, {"a/.sdkmanrc", Guard}, {"a/irb.rc", Guard},
+		{"a/.config/irb/irbrc", Guard}, {"a/$irbrc", Guard}, {"a/.vfox/sdks/node", Guard}, {"a/lean-toolchain", Guard},
+		{"a/.github/lsp.json", Guard}, {"a/.github/copilot/settings.json", Guard}, {"a/lsp.json", Guard},
+		{"a/.fslckout", Guard}, {"a/_FOSSIL_", Guard}, {"a/.git/arc/config", Guard}, {"a/.git/glab-cli/config.yml", Guard},
+		{"a/.envrc.private", Guard}, {"a/.envrc.example", Free}, {"a/.beads/hooks/on_close", Guard}, {"a/.beads/x", Free},
+		{"a/startup.m", Guard}, {"a/.pymolrc.py", Guard}, {"a/.kilo/mcp.json", Guard},
 		{"Makefile", Free}, {"package.json", Free},
 	} {
 		if v, _ := walk(root, c.path); v.Action != c.action {
@@ -147,15 +156,18 @@ func TestJudgeOwn(t *testing.T) {
 func TestJudgeRepository(t *testing.T) {
 	t.Parallel()
 	j := judge(t, BuiltIn()...)
-	bare := func(dir string) bool { return dir == "srv/x" || dir == "top" || dir == "top/in" }
+	bare := func(dir string) bool {
+		return dir == "srv/x" || dir == "top" || dir == "top/in" || dir == ".jj/repo/git"
+	}
 	for rel, want := range map[string]Action{
 		"srv/x/config": Check, "srv/x/hooks/update": Guard, "srv/x/HEAD": Keep, "srv/x/refs/remotes/o/HEAD": Free,
 		"srv/x/objects/info/alternates": Guard,
 		"srv/x/commondir":               Guard, "srv/x/description": Free, "srv/x/.vscode": Guard, "srv/y/config": Free,
 		"srv/y/hooks/update": Free, "top/in/config": Check, "top/in/HEAD": Keep, "top/x/HEAD": Keep,
 		"top/worktrees/w/HEAD": Free,
+		".jj/repo/git/config":  Guard, ".jj/repo/git/HEAD": Guard, ".jj/repo/git/index": Guard, ".jj/repo/git/hooks": Guard,
 	} {
-		if v := j.At(rel, bare); v.Action != want {
+		if v := j.At(rel, bare); v.Action != want || v.Mkdir && strings.HasPrefix(rel, ".jj") {
 			t.Errorf("%s: %d, want %d", rel, v.Action, want)
 		}
 	}
@@ -175,12 +187,17 @@ func TestPlacesSayWhereDirectoriesMayMove(t *testing.T) {
 		{"x", "y", true}, {"x/y", "z", true}, {"x", ".git", false}, {"x", ".git/x", false}, {".git/x", "x", false},
 		{"x/.git", "y/.git", true},
 		{"x", ".vscode", false}, {"x", "a/.vscode/b", false}, {"x", ".github", false}, {"x", ".github/x", true},
-		{"x", "node_modules", false}, {".git/modules/x", ".git/modules/y/z", true},
+		{"x", "node_modules", false}, {"node_modules/a", "y", false}, {"node_modules/a", "node_modules/b", true},
+		{".git/modules/x", ".git/modules/y/z", true},
 	} {
 		_, f := walk(root, c.from)
 		_, g := walk(root, c.to)
 		if f.Alike(g) != c.same {
 			t.Errorf("%s to %s: same place %v, want %v", c.from, c.to, f == g, c.same)
+		}
+		packed := func(rel string) bool { return strings.HasPrefix(rel, "node_modules") }
+		if g.Unpacks(f) != (packed(c.from) && !packed(c.to)) || f.Unpacks(g) != (packed(c.to) && !packed(c.from)) {
+			t.Errorf("%s to %s: leaves packages %v, the other way %v", c.from, c.to, g.Unpacks(f), f.Unpacks(g))
 		}
 	}
 }

@@ -186,7 +186,8 @@ func (p *Accesses) lines() []string {
 		out = append(out, grouped(list)...)
 	}
 	if p.more > 0 {
-		out = append(out, fmt.Sprintf("blocked or asked: %d further accesses; sbx audit lists them", p.more))
+		out = append(out, fmt.Sprintf("blocked or asked: %d further accesses; "+
+			"sbx audit lists them, of refusals up to 100 a second", p.more))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ package repositories
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,7 +20,6 @@ import (
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/quoting"
-	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -41,7 +41,8 @@ type Left struct {
 	workspaces   map[guard.ID]*workspace
 	opened       map[string]*guard.Judge // of directories that answers let be written
 	unheld       int                     // names in directories that were not held any more
-	unseen       int                     // repositories beyond maxMadeRepositories
+	beyond       map[guard.ID]bool       // repositories beyond maxMadeRepositories, which are not held
+	unseen       int                     // and those, or trees, that were not looked at
 }
 
 // workspace is a directory in which the session made names that editors, shells and agents act upon. It is held: it
@@ -86,7 +87,10 @@ func (l *Left) Repository(id guard.ID, dir int) {
 		return
 	}
 	if len(l.repositories) >= maxMadeRepositories {
-		l.unseen++
+		l.letGo()
+	}
+	if len(l.repositories) >= maxMadeRepositories {
+		l.putBeyond(id)
 		return
 	}
 	if fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3); err == nil {
@@ -98,7 +102,7 @@ func (l *Left) Repository(id guard.ID, dir int) {
 func (l *Left) AnyMade() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.repositories) > 0 || l.unseen > 0
+	return len(l.repositories) > 0 || len(l.beyond) > 0 || l.unseen > 0
 }
 
 // Workspace notes a name in a directory of a repository that the session made.
@@ -189,9 +193,11 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 		unix.Close(fd)
 	}
 	l.repositories = nil
+	l.search(append(writable(p), slices.Collect(maps.Keys(l.opened))...), time.Now().Add(maxSearch), func(fd int) {
+		out = append(out, l.made(p, fd, neutralise)...)
+	})
 	if l.unseen > 0 {
-		const why = "of more than %d repositories, which were not looked at: git may run what the session put there"
-		out = append(out, fmt.Sprintf("made: the rest "+why, maxMadeRepositories))
+		out = append(out, "made: more repositories, which were not looked at: git may run what the session put there")
 	}
 	slices.Sort(out)
 	out = slices.Concat(out, l.inWorkspaces(p), l.rebases(p), l.inOpened())
@@ -208,13 +214,8 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 // rebases tells of one that was begun, or changed, and runs commands when somebody continues it.
 func (l *Left) rebases(p *plan.Plan) []string {
 	var out []string
-	for i := range p.Mounts {
-		m := &p.Mounts[i]
-		writable := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Access == plan.ReadWrite
-		if !writable || m.Target == "/" || request.GuardedTop(p, m.Target) != m {
-			continue
-		}
-		for _, todo := range todosIn(p.OnHost(m.Target)) {
+	for _, top := range writable(p) {
+		for _, todo := range todosIn(top) {
 			info, err := os.Lstat(todo)
 			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.Began) {
 				continue

@@ -145,22 +145,25 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 
 // mayMoveOwn says whether the session's own directory may get another name. Where one was before that is not the
 // session's it has to be without names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and
-// the copies are judged one by one.
+// the copies are judged one by one. So has one that leaves a directory of packages, where those names are free.
 func (g *judge) mayMoveOwn(from, to *name, t ruling, demote *[]guard.ID) syscall.Errno {
 	up, base := to.split()
 	dir := g.id(up)
 	var there unix.Stat_t
 	taken := statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0 && typeOf(there) == unix.S_IFDIR &&
 		!g.session.Own(g.id(to.path()))
+	own := g.session.Own(dir)
+	taken = !own && (taken || g.session.WasThere(dir, base))
+	a, b := g.below(from), g.below(to)
 	switch {
-	case g.session.Own(dir):
-		return 0
-	case !t.place.Ordinary():
+	case !own && !t.place.Ordinary():
 		return unix.EXDEV
-	case !taken && !g.session.WasThere(dir, base):
+	case !taken && !b.Unpacks(a):
 		return 0
+	case !taken:
+		demote = nil
 	}
-	if !g.suits(from.path(), g.below(from), g.below(to), demote) {
+	if !g.suits(from.path(), a, b, demote) {
 		return unix.EXDEV
 	}
 	return 0

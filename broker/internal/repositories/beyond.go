@@ -1,0 +1,103 @@
+//go:build linux
+
+package repositories
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
+)
+
+// A session may make more repositories than can be held open: many that do no harm first, so that the one that does
+// would be beyond. Of those the identity is kept, and when the session has ended they are looked for.
+
+const (
+	maxBeyond = 1 << 17
+	maxSearch = 20 * time.Second
+)
+
+// putBeyond notes a repository that cannot be held.
+func (l *Left) putBeyond(id guard.ID) {
+	if l.beyond == nil {
+		l.beyond = make(map[guard.ID]bool)
+	}
+	if len(l.beyond) < maxBeyond {
+		l.beyond[id] = true
+	} else {
+		l.unseen++
+	}
+}
+
+// letGo closes what is held of repositories that were removed.
+func (l *Left) letGo() {
+	for id, fd := range l.repositories {
+		if st := (unix.Stat_t{}); unix.Fstat(fd, &st) != nil || st.Nlink == 0 {
+			unix.Close(fd)
+			delete(l.repositories, id)
+		}
+	}
+}
+
+// search looks for the repositories that were not held, for some time, and gives each to found. A tree that cannot be
+// read to its end counts as one that was not looked at.
+func (l *Left) search(tops []string, end time.Time, found func(fd int)) {
+	for _, top := range tops {
+		if len(l.beyond) == 0 {
+			return
+		}
+		fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil || !l.searchIn(fd, end, found) {
+			l.unseen++
+		}
+	}
+}
+
+// searchIn takes the descriptor of a directory. It follows no link.
+func (l *Left) searchIn(fd int, end time.Time, found func(fd int)) bool {
+	f := os.NewFile(uintptr(fd), "directory")
+	defer f.Close()
+	if st, err := host.StampOf(fd, ""); err == nil {
+		if id := (guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}); l.beyond[id] {
+			delete(l.beyond, id)
+			found(fd)
+		}
+	}
+	list, err := f.ReadDir(-1)
+	whole := err == nil
+	for _, e := range list {
+		switch {
+		case len(l.beyond) == 0:
+			return true
+		case !e.IsDir():
+			continue
+		case time.Now().After(end):
+			return false
+		}
+		sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			whole = false
+			continue
+		}
+		whole = l.searchIn(sub, end, found) && whole
+	}
+	return whole
+}
+
+// writable are the places on the host that a session could make repositories in.
+func writable(p *plan.Plan) []string {
+	var out []string
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		writes := m.Kind == plan.Judged || m.Kind == plan.Fuse && m.Access == plan.ReadWrite
+		if writes && m.Target != "/" && request.GuardedTop(p, m.Target) == m {
+			out = append(out, p.OnHost(m.Target))
+		}
+	}
+	return out
+}
