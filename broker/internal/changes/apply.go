@@ -191,6 +191,9 @@ func (a *applier) leave() error {
 	for i := len(a.late) - 1; i >= 0 && a.host >= 0; i-- {
 		c := &a.late[i]
 		if fd, oerr := openBelow(a.host, c.rel); oerr == nil {
+			if c.Op != Mode {
+				a.copyXattrsOf(c.rel, fd)
+			}
 			mode := c.now.Mode & perm
 			var st unix.Stat_t
 			if unix.Fstat(fd, &st) == nil {
@@ -281,18 +284,8 @@ func (a *applier) replace(c *Change, dir int, name, temp string, in *intent) err
 		a.late = append(a.late, *c)
 	}
 	err := rename(dir, temp, name, unix.RENAME_EXCHANGE)
-	if err == unix.EINVAL || err == unix.ENOSYS { // a file system that cannot: look first, then replace
-		var st unix.Stat_t
-		if lstatAt(dir, name, &st) != nil || !in.is(&st) {
-			err = errMoved
-		} else if st.Mode&unix.S_IFMT == unix.S_IFDIR || c.Kind == Dir {
-			if err = removeAll(dir, name); err == nil {
-				err = rename(dir, temp, name, 0)
-			}
-		} else {
-			err = rename(dir, temp, name, 0)
-		}
-		if err != nil {
+	if err == unix.EINVAL || err == unix.ENOSYS { // a file system that cannot
+		if err = a.without(c, dir, name, temp, in); err != nil {
 			_ = removeAll(dir, temp)
 		}
 		return err
@@ -308,7 +301,38 @@ func (a *applier) replace(c *Change, dir int, name, temp string, in *intent) err
 		_ = removeAll(dir, temp)
 		return errMoved
 	}
+	return a.drop(dir, temp, in)
+}
+
+// drop removes what was compared. The journal has that first: of a directory nobody could tell it afterwards.
+func (a *applier) drop(dir int, temp string, in *intent) error {
+	seen := *in
+	seen.Seen = true
+	if err := a.j.note(seen); err != nil {
+		return err
+	}
 	return removeAll(dir, temp)
+}
+
+// without replaces where names cannot be exchanged. A directory goes aside first: it is compared as a whole, and not
+// removed at once.
+func (a *applier) without(c *Change, dir int, name, temp string, in *intent) error {
+	var st unix.Stat_t
+	if lstatAt(dir, name, &st) != nil || !in.is(&st) {
+		return errMoved
+	}
+	if kindOf(&st) != Dir && c.Kind != Dir {
+		return rename(dir, temp, name, 0)
+	}
+	aside := *in
+	aside.Temp += "-old"
+	if err := a.j.note(aside); err != nil {
+		return err
+	}
+	if err := a.remove(c, dir, name, string(aside.Temp), &aside); err != nil {
+		return err
+	}
+	return rename(dir, temp, name, unix.RENAME_NOREPLACE)
 }
 
 // remove moves the host's name aside, looks at it, and removes it.
@@ -326,7 +350,7 @@ func (a *applier) remove(c *Change, dir int, name, temp string, in *intent) erro
 		}
 		return errMoved
 	}
-	return removeAll(dir, temp)
+	return a.drop(dir, temp, in)
 }
 
 // asCompared says whether what was moved to temp is what the person was shown.
@@ -341,7 +365,7 @@ func (a *applier) asCompared(c *Change, dir int, temp string, in *intent) bool {
 	s := scanner{l: c.layer}
 	again := Change{old: st}
 	s.below(&again, c.rel, dir, temp)
-	return again.Entries == c.Entries && (!again.Changed || a.opt.Force)
+	return again.Risk == "" && again.Entries == c.Entries && (!again.Changed || a.opt.Force)
 }
 
 func rename(dir int, from, to string, flags uint) error {
@@ -410,6 +434,9 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 	}
 	dst := os.NewFile(uintptr(fd), temp)
 	if err = copyData(dst, src, c.now.Size); err == nil {
+		if c.Op == Modified { // as the host had it, where this user may
+			_ = unix.Fchown(int(dst.Fd()), -1, int(c.old.Gid))
+		}
 		copyXattrs(int(dst.Fd()), int(src.Fd()))
 		err = unix.Fchmod(int(dst.Fd()), c.NewMode)
 	}
@@ -420,23 +447,4 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 		err = cerr
 	}
 	return err
-}
-
-// copyXattrs carries over what a user may set, overlayfs's own records left out.
-func copyXattrs(dst, src int) {
-	var list [4096]byte
-	n, err := unix.Flistxattr(src, list[:])
-	if err != nil {
-		return
-	}
-	for _, name := range strings.Split(strings.TrimRight(string(list[:n]), "\x00"), "\x00") {
-		if name != "system.posix_acl_access" && (!strings.HasPrefix(name, "user.") ||
-			strings.HasPrefix(name, "user.overlay.")) {
-			continue
-		}
-		var val [4096]byte
-		if m, err := unix.Fgetxattr(src, name, val[:]); err == nil {
-			_ = unix.Fsetxattr(dst, name, val[:m], 0)
-		}
-	}
 }
