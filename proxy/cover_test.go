@@ -55,8 +55,10 @@ func TestNothingComesBackInJSON(t *testing.T) {
 	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"said": "%s"}`, strings.ReplaceAll(r.Header.Get("Authorization"), "/", `\/`))
 	})
-	_, _, text := l.do(l.client(true), "GET", "https://one.test/", map[string]string{"Authorization": "Bearer " + ghost}, nil)
-	if !strings.Contains(text, `"Bearer sbx-hidden-`) || strings.Contains(text, "REAL") || strings.Contains(text, real[5:]) {
+	head := map[string]string{"Authorization": "Bearer " + ghost}
+	_, _, text := l.do(l.client(true), "GET", "https://one.test/", head, nil)
+	if !strings.Contains(text, `"Bearer sbx-hidden-`) || strings.Contains(text, "REAL") ||
+		strings.Contains(text, real[5:]) {
 		t.Error(text)
 	}
 }

@@ -16,7 +16,8 @@ func TestNothingComesBackInPieces(t *testing.T) {
 	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.Header().Set("Content-Digest", "sha-256=:of the part:")
-		http.ServeContent(w, r, "", time.Time{}, strings.NewReader("you said "+r.Header.Get("Authorization")+", and that was all"))
+		said := "you said " + r.Header.Get("Authorization") + ", and that was all"
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(said))
 	})
 	c := l.client(true)
 	get := func(what string) (int, http.Header, string) {
@@ -77,8 +78,8 @@ func TestAnotherPieceIsRefused(t *testing.T) {
 			fmt.Fprint(w, real[5:])
 		})
 		for what, ok := range map[string]bool{"bytes=60-70": false, "bytes=-3": false, "bytes=5-7": at == "bytes 0-20/*"} {
-			status, _, text := l.do(l.client(false), "GET", "https://one.test/", map[string]string{"Authorization": "Bearer " + ghost,
-				"Range": what}, nil)
+			head := map[string]string{"Authorization": "Bearer " + ghost, "Range": what}
+			status, _, text := l.do(l.client(false), "GET", "https://one.test/", head, nil)
 			if want := 502; !ok && (status != want || !strings.Contains(text, errPiece.Error())) || ok && status != 206 {
 				t.Errorf("%q for %s: %d %q", at, what, status, text)
 			}
