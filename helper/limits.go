@@ -37,12 +37,11 @@ func limits(p *plan.Setup, c caller) {
 	must(err, wire.OrgFile)
 	want(o.admits(c), wire.OrgRefuses, -1)
 	want(o.hostNet || p.Namespaces.Net, wire.OrgRefuses, -2)
-	mounts, err := readWhole("/proc/self/mountinfo")
-	must(err, wire.NotPermitted)
+	whole := procIsWhole()
 	for i := range p.Mounts {
 		m := &p.Mounts[i]
 		want(m.Kind != plan.Tmpfs || m.Size <= o.tmpfs, wire.OrgRefuses, int64(i))
-		want(m.Kind != plan.Proc || procIsWhole(mounts), wire.NotPermitted, int64(i))
+		want(m.Kind != plan.Proc || whole, wire.NotPermitted, int64(i))
 	}
 }
 
@@ -76,27 +75,33 @@ func readOrg() (org, error) {
 	return o, o.parse(text)
 }
 
-// maxText is the most that is read of a file; one that is longer is an error.
+// maxText is the most that is read of a file, and of a line of one that may be longer; more is an error.
 const maxText = 4 << 20
 
-// readAll reads a file to its end and closes it. Package os would start the runtime's poller for it.
-func readAll(fd int) (string, error) {
+// eachLine reads a file of at most so many bytes, and closes it. Package os would start the runtime's poller for it.
+func eachLine(fd, most int, each func(line string)) error {
 	defer unix.Close(fd)
-	text := make([]byte, 0, 16<<10)
-	for len(text) < maxText {
-		text = slices.Grow(text, 4<<10)
-		n, err := unix.Read(fd, text[len(text):cap(text)])
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
-			return "", err
-		case n == 0:
-			return string(text), nil
-		default:
-			text = text[:len(text)+n]
+	left := ""
+	for part := make([]byte, 64<<10); most > 0 && len(left) < maxText; {
+		n, err := unix.Read(fd, part)
+		if n <= 0 && err != unix.EINTR {
+			each(left)
+			return err
+		}
+		n = max(n, 0)
+		most, left = most-n, left+string(part[:n])
+		for line, rest, ok := strings.Cut(left, "\n"); ok; line, rest, ok = strings.Cut(left, "\n") {
+			each(line + "\n")
+			left = rest
 		}
 	}
-	return "", unix.EFBIG
+	return unix.EFBIG
+}
+
+func readAll(fd int) (string, error) {
+	var text strings.Builder
+	err := eachLine(fd, maxText, func(line string) { text.WriteString(line) })
+	return text.String(), err
 }
 
 func readWhole(name string) (string, error) {
@@ -194,26 +199,25 @@ func ids(value string) ([]uint32, error) {
 
 // procIsWhole says whether the caller sees an unmasked, writable /proc. A kernel with user namespaces
 // gives nobody a new proc who does not (mount_too_revealing in fs/namespace.c); without one, root could,
-// and in a container with a masked /proc that would show what the mask hides.
-func procIsWhole(mounts string) bool {
-	whole := false
-	for line := range strings.Lines(mounts) {
-		f := strings.Fields(line) // proc(5): id parent dev root point options … - type source super
-		if len(f) < 10 {
-			return false
-		}
+// and in a container with a masked /proc that would show what the mask hides. Users' mounts have lines there as well:
+// there may be any number, and of whence they are nothing may be said.
+func procIsWhole() bool {
+	whole, masked := false, false
+	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	must(err, wire.NotPermitted)
+	must(eachLine(fd, math.MaxInt, func(line string) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), " ") // proc(5): id parent dev root point options … - type source super
 		sep := slices.Index(f, "-")
-		if sep < 0 || len(f) < sep+4 {
-			return false
-		}
 		switch {
+		case sep < 6 || len(f) < sep+4:
+			masked = masked || line != ""
 		case f[4] == "/proc":
 			whole = f[3] == "/" && f[sep+1] == "proc" && !slices.Contains(strings.Split(f[5], ","), "ro") && !slices.Contains(strings.Split(f[sep+3], ","), "ro")
 		case strings.HasPrefix(f[4], "/proc/") && !emptyByNature(f[4]):
-			return false
+			masked = true
 		}
-	}
-	return whole
+	}), wire.NotPermitted)
+	return whole && !masked
 }
 
 // emptyByNature are directories of proc that hold nothing: a mount on them hides nothing.

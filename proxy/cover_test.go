@@ -50,6 +50,19 @@ func TestNothingComesBackInHints(t *testing.T) {
 	}
 }
 
+// Nor in JSON, in which a slash may have a backslash before it.
+func TestNothingComesBackInJSON(t *testing.T) {
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"said": "%s"}`, strings.ReplaceAll(r.Header.Get("Authorization"), "/", `\/`))
+	})
+	head := map[string]string{"Authorization": "Bearer " + ghost}
+	_, _, text := l.do(l.client(true), "GET", "https://one.test/", head, nil)
+	if !strings.Contains(text, `"Bearer sbx-hidden-`) || strings.Contains(text, "REAL") ||
+		strings.Contains(text, real[5:]) {
+		t.Error(text)
+	}
+}
+
 // Nor in what a websocket carries. A message that ends as the value begins is not kept back.
 func TestNothingComesBackInWebsockets(t *testing.T) {
 	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {

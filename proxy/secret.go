@@ -30,7 +30,8 @@ func (s *secret) texts() []string {
 	if s.aws != nil {
 		return []string{s.aws.ID, s.aws.Token, url.QueryEscape(s.aws.Token)}
 	}
-	return []string{s.value, url.QueryEscape(s.value), url.PathEscape(s.value)}
+	// The last is how many libraries write JSON.
+	return []string{s.value, url.QueryEscape(s.value), url.PathEscape(s.value), strings.ReplaceAll(s.value, "/", `\/`)}
 }
 
 // readSecret takes a value from its descriptor. A line feed at its end is the tool's that wrote it.

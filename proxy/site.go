@@ -55,7 +55,8 @@ type exchange struct {
 	leave  func()    // gives the turn to ask it to others; nil: there was none to take
 	digest string    // of the request to it, where others may make the same
 	model  string
-	asked  int64 // bytes of the request
+	asked  int64  // bytes of the request
+	piece  *piece // of the answer; nil: all
 
 	signer   *secret         // the access key whose placeholder has signed it; nil: none
 	verified *sigv4.Verified // its signature, if that is right and for what was granted
@@ -247,7 +248,8 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 		out.Header.Del("Accept-Encoding")
 	}
 	out.Header.Del("Sec-Websocket-Extensions") // which pack what is sent
-	if x.verified != nil {                     // last: what is signed does not change any more
+	x.widen(out, s.p.known())
+	if x.verified != nil { // last: what is signed does not change any more
 		x.cover = covering(x.cover, x.signer, x.sign(out))
 		x.used = append(x.used, x.signer)
 	}
@@ -276,6 +278,11 @@ func (s *site) answered(r *http.Response) error {
 		}
 	}
 	x.hide(r, s.p.known())
+	if x.piece != nil {
+		if err := x.piece.cut(r); err != nil {
+			return err
+		}
+	}
 	if s.meter != nil {
 		s.count(r, x)
 	}
@@ -317,6 +324,8 @@ func (s *site) why(err error) string {
 		return "its certificate is not trusted by this host: " + cert.Err.Error()
 	case errors.As(err, &unknown):
 		return "its certificate is not trusted by this host"
+	case errors.Is(err, errPiece):
+		return errPiece.Error()
 	case errors.Is(err, errClosed):
 		return "it leads to " + errClosed.Error()
 	case errors.Is(err, context.DeadlineExceeded):

@@ -46,7 +46,7 @@ func orgCases() []orgCase {
 	}
 	dir := func(f string) string { return strings.TrimSuffix(f, "/helper.toml") }
 	syntax := func(name, text string) orgCase { return orgCase{name: name, text: text, reason: wire.OrgFile} }
-	return append(groupCases(), []orgCase{
+	return append(append(groupCases(), mountCases()...), []orgCase{
 		{name: "no-file", make: func(f string, _ int) error { return os.Remove(f) }},
 		{name: "no-folder", make: func(f string, _ int) error { return os.RemoveAll(dir(f)) }},
 		{name: "empty"},
@@ -89,6 +89,29 @@ func orgCases() []orgCase {
 		file("fifo", func(f string, _ int) error { _ = os.Remove(f); return unix.Mkfifo(f, 0o644) }),
 		file("folder-instead", func(f string, _ int) error { _ = os.Remove(f); return os.Mkdir(f, 0o755) }),
 	}...)
+}
+
+// mountCases are mounts of other users', as fusermount3 makes them for everybody, that keep nobody from a sandbox.
+func mountCases() []orgCase {
+	const own = "/run/sbx-helper/mounts" // a tmpfs of this caller's alone
+	mount := func(source, in string, n int) error {
+		for i := range n {
+			at := fmt.Sprintf("%s/%d", in, i)
+			if err := os.MkdirAll(at, 0o755); err != nil {
+				return err
+			}
+			if err := unix.Mount(source, at, "tmpfs", 0, "size=4k"); err != nil {
+				return fmt.Errorf("mounting on it: %w", err)
+			}
+		}
+		return nil
+	}
+	return []orgCase{
+		{name: "mount-without-source", make: func(string, int) error { return mount("", own, 1) }},
+		{name: "many-mounts", make: func(string, int) error { // mountinfo has more than 4 MiB then
+			return mount("none", own+strings.Repeat("/"+strings.Repeat("\n", 250), 14), 350)
+		}},
+	}
 }
 
 func findOrg(name string) orgCase {

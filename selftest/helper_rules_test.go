@@ -60,6 +60,7 @@ var rules = [...]struct{ rule, proof string }{
 	{"what a caller uses up is the caller's",
 		"file selftest/helper_races_test.go func manyHelpers; script network_veth_many one more; test TestHelperOrder; " +
 			"org no-byte; org negative-bytes; org one-byte"},
+	{"what others have mounted keeps nobody from a sandbox", "org mount-without-source; org many-mounts"},
 	{"every call made with privilege has its row", "test TestHelperCallsHaveRows"},
 	{"stage: a file system of the caller's can hold it up, not help it",
 		"file selftest/helper_around_test.go func startBlocked; attempt operation: fuse; " +

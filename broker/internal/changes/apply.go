@@ -191,6 +191,9 @@ func (a *applier) leave() error {
 	for i := len(a.late) - 1; i >= 0 && a.host >= 0; i-- {
 		c := &a.late[i]
 		if fd, oerr := openBelow(a.host, c.rel); oerr == nil {
+			if c.Op != Mode {
+				a.copyXattrsOf(c.rel, fd)
+			}
 			mode := c.now.Mode & perm
 			var st unix.Stat_t
 			if unix.Fstat(fd, &st) == nil {
@@ -272,90 +275,6 @@ func (a *applier) change(c *Change) error {
 	return a.replace(c, dir, name, temp, &in)
 }
 
-// errMoved says that the host's file is not the one that was compared.
-var errMoved = errors.New("the host changed it just now; look again with sbx diff")
-
-// replace exchanges the staged name with the host's, so that what was there can be looked at before it goes.
-func (a *applier) replace(c *Change, dir int, name, temp string, in *intent) error {
-	if c.Kind == Dir {
-		a.late = append(a.late, *c)
-	}
-	err := rename(dir, temp, name, unix.RENAME_EXCHANGE)
-	if err == unix.EINVAL || err == unix.ENOSYS { // a file system that cannot: look first, then replace
-		var st unix.Stat_t
-		if lstatAt(dir, name, &st) != nil || !in.is(&st) {
-			err = errMoved
-		} else if st.Mode&unix.S_IFMT == unix.S_IFDIR || c.Kind == Dir {
-			if err = removeAll(dir, name); err == nil {
-				err = rename(dir, temp, name, 0)
-			}
-		} else {
-			err = rename(dir, temp, name, 0)
-		}
-		if err != nil {
-			_ = removeAll(dir, temp)
-		}
-		return err
-	}
-	if err != nil {
-		_ = removeAll(dir, temp)
-		return err
-	}
-	if !a.asCompared(c, dir, temp, in) {
-		if err := rename(dir, temp, name, unix.RENAME_EXCHANGE); err != nil {
-			return err
-		}
-		_ = removeAll(dir, temp)
-		return errMoved
-	}
-	return removeAll(dir, temp)
-}
-
-// remove moves the host's name aside, looks at it, and removes it.
-func (a *applier) remove(c *Change, dir int, name, temp string, in *intent) error {
-	err := rename(dir, name, temp, unix.RENAME_NOREPLACE)
-	if err == unix.ENOENT {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !a.asCompared(c, dir, temp, in) {
-		if err := rename(dir, temp, name, unix.RENAME_NOREPLACE); err != nil {
-			return err
-		}
-		return errMoved
-	}
-	return removeAll(dir, temp)
-}
-
-// asCompared says whether what was moved to temp is what the person was shown.
-func (a *applier) asCompared(c *Change, dir int, temp string, in *intent) bool {
-	var st unix.Stat_t
-	if lstatAt(dir, temp, &st) != nil || !in.is(&st) {
-		return false
-	}
-	if kindOf(&st) != Dir {
-		return true
-	}
-	s := scanner{l: c.layer}
-	again := Change{old: st}
-	s.below(&again, c.rel, dir, temp)
-	return again.Entries == c.Entries && (!again.Changed || a.opt.Force)
-}
-
-func rename(dir int, from, to string, flags uint) error {
-	err := unix.Renameat2(dir, from, dir, to, flags)
-	if flags == unix.RENAME_NOREPLACE && (err == unix.EINVAL || err == unix.ENOSYS) {
-		var st unix.Stat_t
-		if lstatAt(dir, to, &st) == nil {
-			return unix.EEXIST
-		}
-		return unix.Renameat(dir, from, dir, to)
-	}
-	return err
-}
-
 // openUp gives a directory the rights of its owner.
 func openUp(dir int, name string, c *Change) error {
 	if c.old.Mode&0o300 == 0o300 {
@@ -410,6 +329,9 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 	}
 	dst := os.NewFile(uintptr(fd), temp)
 	if err = copyData(dst, src, c.now.Size); err == nil {
+		if c.Op == Modified { // as the host had it, where this user may
+			_ = unix.Fchown(int(dst.Fd()), -1, int(c.old.Gid))
+		}
 		copyXattrs(int(dst.Fd()), int(src.Fd()))
 		err = unix.Fchmod(int(dst.Fd()), c.NewMode)
 	}
@@ -420,23 +342,4 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 		err = cerr
 	}
 	return err
-}
-
-// copyXattrs carries over what a user may set, overlayfs's own records left out.
-func copyXattrs(dst, src int) {
-	var list [4096]byte
-	n, err := unix.Flistxattr(src, list[:])
-	if err != nil {
-		return
-	}
-	for _, name := range strings.Split(strings.TrimRight(string(list[:n]), "\x00"), "\x00") {
-		if name != "system.posix_acl_access" && (!strings.HasPrefix(name, "user.") ||
-			strings.HasPrefix(name, "user.overlay.")) {
-			continue
-		}
-		var val [4096]byte
-		if m, err := unix.Fgetxattr(src, name, val[:]); err == nil {
-			_ = unix.Fsetxattr(dst, name, val[:m], 0)
-		}
-	}
 }

@@ -29,7 +29,23 @@ func openBelow(root int, rel string) (int, error) {
 		return unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 3)
 	}
 	return unix.Openat2(root, rel, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+		Resolve: plain})
+}
+
+// plain is a way over no link and to nothing that was mounted: what is there no session has seen, as no layer is made
+// over a mount.
+const plain = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
+
+// openSame opens a directory in dir.
+func openSame(dir int, name string) (int, error) {
+	return unix.Openat2(dir, name, &unix.OpenHow{Flags: dirFlags, Resolve: plain})
+}
+
+// isMount says whether something is mounted on a name.
+func isMount(dir int, name string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 func lstatAt(dir int, name string, st *unix.Stat_t) error {
@@ -166,7 +182,7 @@ func xattrOf(dir int, name, attr string) string {
 	return string(b[:n])
 }
 
-// removeAll removes a name and all below it.
+// removeAll removes a name and all below it, and nothing of what is mounted there.
 func removeAll(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, 0)
 	if err == nil || err == unix.ENOENT {
@@ -176,7 +192,8 @@ func removeAll(dir int, name string) error {
 	if lerr := lstatAt(dir, name, &st); lerr != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return err
 	}
-	p, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	p, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW |
+		unix.O_CLOEXEC, Resolve: plain})
 	if err != nil {
 		return err
 	}

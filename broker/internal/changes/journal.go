@@ -27,6 +27,7 @@ type intent struct {
 	Size   int64      `json:"size"`
 	Sec    int64      `json:"sec"`
 	Nsec   int64      `json:"nsec"`
+	Seen   bool       `json:"seen,omitempty"` // a second line about the same: what is at Temp was compared, and goes
 }
 
 func (i *intent) is(st *unix.Stat_t) bool {
@@ -68,7 +69,8 @@ func (j *journal) close() {
 }
 
 // Recover removes what an apply that was killed left on the host: our own copies, and what it had replaced
-// already. What it does not know is left where it is and named in the error.
+// already. A directory that was moved aside and not looked into goes back to its place. What it does not know is left
+// where it is and named in the error.
 func Recover(dir string) error {
 	p := filepath.Join(dir, "apply.jsonl")
 	f, err := os.OpenFile(p, os.O_RDONLY|unix.O_NOFOLLOW, 0)
@@ -80,6 +82,7 @@ func Recover(dir string) error {
 	}
 	defer f.Close()
 	var problem error
+	var list []intent
 	r := bufio.NewScanner(f)
 	r.Buffer(nil, 64<<10)
 	for r.Scan() {
@@ -87,6 +90,13 @@ func Recover(dir string) error {
 		if json.Unmarshal(r.Bytes(), &i) != nil {
 			continue // the last line of a full disk: nothing was done after it
 		}
+		if n := len(list) - 1; i.Seen && n >= 0 {
+			list[n].Seen = true
+		} else {
+			list = append(list, i)
+		}
+	}
+	for _, i := range list {
 		if err := i.undo(); err != nil {
 			problem = err
 		}
@@ -121,7 +131,11 @@ func (i *intent) undo() error {
 	if err := lstatAt(dir, string(i.Temp), &st); err != nil {
 		return nil // the usual end
 	}
-	if i.Ino != 0 && st.Dev == i.Dev && st.Ino == i.Ino && !i.is(&st) {
+	if i.Ino != 0 && st.Dev == i.Dev && st.Ino == i.Ino && (!i.is(&st) || kindOf(&st) == Dir && !i.Seen) {
+		// It was to go, and nobody has looked whether it is what was shown.
+		if rename(dir, string(i.Temp), string(i.Name), unix.RENAME_NOREPLACE) == nil {
+			return nil
+		}
 		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it",
 			plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote(), i.Name.Quote())
 	}

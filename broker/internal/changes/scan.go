@@ -144,6 +144,11 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 			c.Op = Modified
 		}
 	}
+	if has && isMount(host, name) {
+		c.Risk, c.Reason = Broken, mounted
+		s.add(c, rel, host, name)
+		return nil
+	}
 	switch c.Kind {
 	case Dir:
 		return s.directory(c, rel, name, upper, host, has)
@@ -210,7 +215,7 @@ func (s *scanner) directory(c Change, rel, name string, upper, host int, has boo
 	}
 	below, opaque := -1, xattrOf(upper, name, "user.overlay.opaque") == "y"
 	if has && kindOf(&c.old) == Dir {
-		fd, err := unix.Openat(host, name, dirFlags, 0)
+		fd, err := openSame(host, name)
 		if err != nil {
 			return err
 		}
@@ -259,52 +264,6 @@ func (s *scanner) add(c Change, rel string, host int, name string) {
 		s.judge(&c, rel)
 	}
 	s.out = append(s.out, c)
-}
-
-// below looks through a directory of the host's that is to go: the program may not have seen all of it.
-func (s *scanner) below(c *Change, rel string, host int, name string) {
-	if kindOf(&c.old) != Dir {
-		return
-	}
-	fd, err := unix.Openat(host, name, dirFlags, 0)
-	if err != nil {
-		c.Risk, c.Reason = Broken, "the host's directory cannot be read"
-		return
-	}
-	defer unix.Close(fd)
-	list, err := names(fd)
-	if err != nil {
-		c.Risk, c.Reason = Broken, "the host's directory cannot be read"
-		return
-	}
-	for _, n := range list {
-		c.Entries++
-		sub := path.Join(rel, n)
-		in := Change{Op: Deleted, Path: filepath.Join(s.l.Target, sub), layer: s.l, rel: sub}
-		if lstatAt(fd, n, &in.old) != nil {
-			continue
-		}
-		in.Kind = kindOf(&in.old)
-		if after(in.old.Ctim, s.l.since) && !c.Changed {
-			c.Changed, c.Reason = true, fmt.Sprintf("the host changed %q in it after the session began", sub)
-		}
-		if s.judges == nil { // only counted
-			in.Risk = ""
-		} else if s.judge(&in, sub); in.Risk != "" && c.Risk == "" {
-			c.Risk, c.Reason = in.Risk, fmt.Sprintf("%q: %s", sub, in.Reason)
-		}
-		if in.Kind == Dir {
-			deeper := Change{old: in.old}
-			s.below(&deeper, sub, fd, n)
-			c.Entries += deeper.Entries
-			if deeper.Changed && !c.Changed {
-				c.Changed, c.Reason = true, deeper.Reason
-			}
-			if deeper.Risk != "" && c.Risk == "" {
-				c.Risk, c.Reason = deeper.Risk, deeper.Reason
-			}
-		}
-	}
 }
 
 // judge finds out whether a change may be applied without being told.

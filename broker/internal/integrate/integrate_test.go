@@ -2,8 +2,11 @@ package integrate
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -214,6 +217,32 @@ func TestMCPFile(t *testing.T) {
 	}
 }
 
+// A file of a hostile project's may grant itself nothing by way of sbx.
+func TestMCPServersGrantThemselvesNothing(t *testing.T) {
+	h, r := place(t)
+	path := h.Home + "/mcp.json"
+	own := `"command": "` + h.Sbx + `", "args": `
+	for _, x := range [][2]string{
+		{`"command": "x", "env": {"K": "v", "GITHUB_TOKEN": "v"}, "cwd": "${workspaceFolder}"`, ""}, // the controls
+		{own + `["mcp", "--name", "a", "--", "x"]`, ""},
+		{own + `["mcp", "--rw", "/x", "--name", "a", "--", "x"]`, "options of its own"},
+		{own + `["mcp", "--name", "other", "--", "x"]`, "options of its own"},
+		{own + `["mcp", "--name", "a", "--ro=/", "--", "x"]`, "options of its own"},
+		{own + `["mcp", "--name", "a", "--", "x"], "env": {"HOME": "/x"}`, `sets "HOME"`},
+		{`"command": "x", "env": {"K": "v", "XDG_CONFIG_HOME": "/project/.c"}`, `sets "XDG_CONFIG_HOME"`},
+		{`"command": ["x"], "environment": {"GOCACHE": "/x"}`, `sets "GOCACHE"`},
+		{`"command": "x", "env": 7`, "env is no object"},
+		{`"command": "x", "envFile": "${workspaceFolder}/.env"`, "envFile would be"},
+		{`"command": "x", "cwd": "/other"`, "cwd would be"},
+	} {
+		put(t, path, `{"mcpServers": {"a": {`+x[0]+`}}}`, 0o600)
+		_, err := r.Plan(MCPFile(h, path))
+		if x[1] == "" && err != nil || x[1] != "" && (err == nil || !strings.Contains(err.Error(), x[1])) {
+			t.Errorf("%s: %v, want %q", x[0], err, x[1])
+		}
+	}
+}
+
 func TestGooseExtensions(t *testing.T) {
 	got, err := gooseExtensions(goose, "/x/sbx")
 	must(t, err)
@@ -257,5 +286,28 @@ func TestMCPServersCannotPassForWrapped(t *testing.T) {
 		if command != h.Sbx || strings.Join(args, " ") != "mcp --name a -- evil x" {
 			t.Errorf("%s: an agent runs %s %q", text, command, args)
 		}
+	}
+}
+
+// Every variable by which sbx finds something is refused in a server's env, but those that say nothing of a place.
+func TestVariablesThatAreObeyed(t *testing.T) {
+	harmless := []string{"ANTHROPIC_BASE_URL", "GH_TOKEN", "GITHUB_TOKEN", "KUBERNETES_SERVICE_HOST", "NO_COLOR", "PATH",
+		"SHELL", "TERM", "USER"}
+	read := regexp.MustCompile(`(?:Lookup\([^"\n]*|Var: )"([A-Za-z_]+)"`)
+	found := 0
+	must(t, filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(p)
+		for _, m := range read.FindAllStringSubmatch(string(text), -1) {
+			if found++; !obeyed(m[1]) && !slices.Contains(harmless, m[1]) {
+				t.Errorf("%s goes by %s: add it to obeyed", p, m[1])
+			}
+		}
+		return err
+	}))
+	if found < 40 { // the control
+		t.Errorf("only %d places were found", found)
 	}
 }

@@ -1,0 +1,62 @@
+//go:build linux
+
+package changes
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// mounted is why nothing is done at a name.
+const mounted = "the host has mounted something there, which the session did not see"
+
+// below looks through what of the host's is to go: the program may not have seen all of it.
+func (s *scanner) below(c *Change, rel string, host int, name string) {
+	if isMount(host, name) {
+		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: %s", rel, mounted)
+		return
+	}
+	if kindOf(&c.old) != Dir {
+		return
+	}
+	fd, err := openSame(host, name)
+	if err != nil {
+		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: the host's directory cannot be read", rel)
+		return
+	}
+	defer unix.Close(fd)
+	list, err := names(fd)
+	if err != nil {
+		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: the host's directory cannot be read", rel)
+		return
+	}
+	for _, n := range list {
+		c.Entries++
+		sub := path.Join(rel, n)
+		in := Change{Op: Deleted, Path: filepath.Join(s.l.Target, sub), layer: s.l, rel: sub}
+		if lstatAt(fd, n, &in.old) != nil {
+			continue
+		}
+		in.Kind = kindOf(&in.old)
+		if after(in.old.Ctim, s.l.since) && !c.Changed {
+			c.Changed, c.Reason = true, fmt.Sprintf("the host changed %q in it after the session began", sub)
+		}
+		if s.judges == nil { // only counted
+			in.Risk = ""
+		} else if s.judge(&in, sub); in.Risk != "" && c.Risk == "" {
+			c.Risk, c.Reason = in.Risk, fmt.Sprintf("%q: %s", sub, in.Reason)
+		}
+		deeper := Change{old: in.old}
+		s.below(&deeper, sub, fd, n)
+		c.Entries += deeper.Entries
+		if deeper.Changed && !c.Changed {
+			c.Changed, c.Reason = true, deeper.Reason
+		}
+		if deeper.Risk != "" && (c.Risk == "" || deeper.Risk == Broken && c.Risk != Broken) { // which nobody can accept
+			c.Risk, c.Reason = deeper.Risk, deeper.Reason
+		}
+	}
+}

@@ -1,0 +1,112 @@
+//go:build linux
+
+package changes
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/need"
+)
+
+// A directory that an apply has moved aside goes only after it was compared: one that was killed before that, and the
+// discard that follows, must not throw away what the host made in it meanwhile.
+func TestRecoverLooksIntoDirectories(t *testing.T) {
+	const temp = ".sbx-replace-apply-s-0"
+	for name, seen := range map[string]bool{"before the comparison": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.host, "d/old", "x")
+			var st unix.Stat_t
+			l.check(unix.Lstat(l.host+"/d", &st))
+			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: temp, Dev: st.Dev, Ino: st.Ino, Size: st.Size}
+			j, err := openJournal(l.ses)
+			l.check(err)
+			l.check(j.note(in))
+			if in.Seen = seen; seen {
+				l.check(j.note(in))
+			}
+			l.check(j.f.Close())
+			l.write(l.host, "d/made", "meanwhile")
+			l.check(os.Rename(l.host+"/d", l.host+"/"+temp))
+			l.check(Recover(l.ses))
+			if got, want := l.read("d/made") == "meanwhile", !seen; got != want {
+				t.Errorf("what the host made is there: %v, want %v", got, want)
+			}
+			if _, err := os.Lstat(l.host + "/" + temp); err == nil {
+				t.Error("the name for a moment is left")
+			}
+			if _, err := os.Lstat(l.ses + "/apply.jsonl"); err == nil {
+				t.Error("the journal is left")
+			}
+		})
+	}
+}
+
+// Where names cannot be exchanged, what is replaced is compared all the same.
+func TestReplaceWithoutExchange(t *testing.T) {
+	for name, meanwhile := range map[string]func(l *lab){"as it was": func(*lab) {},
+		"changed": func(l *lab) { l.write(l.host, "d/made", "meanwhile") }} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.host, "d/old", "x")
+			l.begin()
+			l.write(l.upper, "d", "a file")
+			list := l.scan()
+			if len(list) != 1 || list[0].Op != Replaced {
+				t.Fatal(l.text(list))
+			}
+			meanwhile(l)
+			j, err := openJournal(l.ses)
+			l.check(err)
+			root, err := openRoot(l.host)
+			l.check(err)
+			defer unix.Close(root)
+			c := &list[0]
+			l.write(l.host, "temp", "a file")
+			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: "temp", Dev: c.old.Dev, Ino: c.old.Ino}
+			err = (&applier{opt: l.opt(), j: j}).without(c, root, "d", "temp", &in)
+			if got := l.read("d"); name == "as it was" && (err != nil || got != "a file") {
+				t.Errorf("%v, and it is %q", err, got)
+			}
+			if got := l.read("d/made"); name == "changed" && (err == nil || got != "meanwhile") {
+				t.Errorf("%v, and what was made is %q", err, got)
+			}
+		})
+	}
+}
+
+// What a file or directory has beside its contents comes along, however long it is.
+func TestAttributesAreApplied(t *testing.T) {
+	l := newLab(t)
+	l.write(l.host, "f", "old")
+	l.begin()
+	l.write(l.upper, "f", "new, and longer")
+	l.check(os.Mkdir(l.upper+"/d", 0o755))
+	long := bytes.Repeat([]byte("v"), 6000)
+	for _, p := range []string{l.upper + "/f", l.upper + "/d"} {
+		if err := unix.Setxattr(p, "user.long", long, 0); err == unix.ENOSPC || err == unix.EOPNOTSUPP {
+			long = long[:100] // ext4 has a block for all
+			need.Fact(t, unix.Setxattr(p, "user.long", long, 0) == nil, "a file system with attributes of users'")
+		} else {
+			l.check(err)
+		}
+	}
+	_, err := Apply(l.scan(), l.opt())
+	l.check(err)
+	for _, p := range []string{l.host + "/f", l.host + "/d"} {
+		got := make([]byte, 8<<10)
+		n, err := unix.Getxattr(p, "user.long", got)
+		if err != nil || !bytes.Equal(got[:n], long) {
+			t.Errorf("%s: %v, %d bytes, want %d", p, err, n, len(long))
+		}
+	}
+	if strings.Contains(l.text(l.scan()), "f") {
+		t.Error("it is still different")
+	}
+}
