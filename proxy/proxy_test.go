@@ -674,6 +674,22 @@ func TestAnswersBeforeTheBodyEnds(t *testing.T) {
 	}
 }
 
+// A request that was cut is not answered, also where its server has made something of the part that it got.
+func TestWhatWasCutIsNotAnswered(t *testing.T) {
+	s := newLab(t, nil, nil).p.site("one.test", 443)
+	ctx, cut := context.WithCancel(context.WithValue(t.Context(), exchangeKey{}, &exchange{}))
+	answer := func() error {
+		r := (&http.Request{Method: "POST", Header: http.Header{}}).WithContext(ctx)
+		return s.answered(&http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}, Request: r})
+	}
+	if err := answer(); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	if cut(); !errors.Is(answer(), context.Canceled) {
+		t.Error("it was answered")
+	}
+}
+
 // The server outside is verified: without that nothing is sent.
 func TestBadCertificateOutside(t *testing.T) {
 	l := newLab(t, nil, nil)

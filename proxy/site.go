@@ -277,6 +277,9 @@ func (s *site) answered(r *http.Response) error {
 			return err
 		}
 	}
+	if err := r.Request.Context().Err(); err != nil { // it was cut: what the server makes of a part is no answer
+		return err
+	}
 	x.hide(r, s.p.known())
 	if x.piece != nil {
 		if err := x.piece.cut(r); err != nil {

@@ -319,19 +319,22 @@ func TestSwappedPaths(t *testing.T) {
 	got, leaked := race(t, root, swaps, paths[:], read)
 	t.Logf("%d reads while paths were swapped: %v", swaps, got)
 	if leaked > 0 {
-		t.Errorf("%d of %d reads were of what lies outside", leaked, swaps)
+		t.Fatalf("%d of %d reads were of what lies outside", leaked, swaps)
 	}
 	if got["inside\n"] == 0 || got["error"] == 0 {
 		t.Errorf("it was not both below the root and outside: %v", got)
 	}
-	// The control: who looks whether a path is a link that leads out, and then opens it, reads outside.
-	_, leaked = race(t, root, 20_000, paths[:], func(path string) (string, error) {
-		if to, err := filepath.EvalSymlinks(root + "/" + path); err != nil || !strings.HasPrefix(to, root+"/") {
-			return "", fmt.Errorf("it leads out: %w", err)
-		}
-		b, err := os.ReadFile(root + "/" + path)
-		return string(b), err
-	})
+	// The control: who looks whether a path is a link that leads out, and then opens it, reads outside. On a busy machine
+	// that takes more than one round.
+	for round := 0; leaked == 0 && round < 50; round++ {
+		_, leaked = race(t, root, 20_000, paths[:], func(path string) (string, error) {
+			if to, err := filepath.EvalSymlinks(root + "/" + path); err != nil || !strings.HasPrefix(to, root+"/") {
+				return "", fmt.Errorf("it leads out: %w", err)
+			}
+			b, err := os.ReadFile(root + "/" + path)
+			return string(b), err
+		})
+	}
 	if leaked == 0 {
 		t.Error("the swaps did not even deceive who looks first: the test shows nothing")
 	}
