@@ -84,6 +84,9 @@ func testMain(m *testing.M) int {
 		if shop.dir != "" {
 			killLeftovers(shop.dir)
 			os.RemoveAll(shop.dir)
+			if err := forgetKeys(); err != nil {
+				fmt.Fprintln(os.Stderr, "keys of the tests stay in the keyring:", err)
+			}
 		}
 	}()
 	return m.Run()
@@ -136,6 +139,9 @@ func (w *workshop) open() error {
 	dir, err := workshopDir()
 	if err != nil {
 		return fmt.Errorf("making the workshop: %w", err)
+	}
+	if err := forgetKeys(); err != nil { // of runs that were killed
+		return err
 	}
 	w.dir, w.uid, w.sbx, w.probe = dir, os.Getuid(), filepath.Join(dir, "bin", "sbx"), filepath.Join(dir, "bin", "probe")
 	if w.uid == 0 {
