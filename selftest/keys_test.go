@@ -17,8 +17,8 @@ import (
 // keyOf begins the description of a key that sbx keeps in the user's keyring: the directory of the secrets follows.
 const keyOf = "sbx-secrets:"
 
-// forgetKeys takes the keys of workshops that are gone out of the test user's keyring. They would stay until the machine
-// is started anew, and a user may have 200 of them, and 20,000 bytes (keyrings(7)): some ten runs of the tests.
+// forgetKeys takes the keys of workshops that are gone out of the test user's keyring. They would stay until the
+// machine is started anew, and a user may have 200 of them, and 20,000 bytes (keyrings(7)): some ten runs of the tests.
 func forgetKeys() error {
 	return asTestUser(func() error {
 		ids := make([]byte, 4096)
