@@ -47,12 +47,12 @@ func (s *Server) noteGone(n *node, name string, id guard.ID) { s.opts.Session.Le
 // demote. Else EXDEV makes mv copy, and the copies are judged one by one. s.judging is held, so that no name is made in
 // it meanwhile.
 func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, demote *[]guard.ID) fuse.Status {
-	own, below := s.isOwn(nd), nd.zone.Below(newName)
-	taken := !own && (s.hostDir(nd, newName) || s.wasThere(nd, newName))
-	switch {
-	case !own && !nd.zone.Ordinary():
+	own := s.isOwn(nd)
+	if !own && !nd.zone.Ordinary() {
 		return fuse.EXDEV
-	case !taken && !below.Unpacks(od.zone.Below(oldName)):
+	}
+	taken, below := !own && (s.hostDir(nd, newName) || s.wasThere(nd, newName)), nd.zone.Below(newName)
+	if !taken && !below.Unpacks(od.zone.Below(oldName)) {
 		return fuse.OK
 	}
 	ids, plain := names.Plain(od.fd, oldName, below)

@@ -149,18 +149,18 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 func (g *judge) mayMoveOwn(from, to *name, t ruling, demote *[]guard.ID) syscall.Errno {
 	up, base := to.split()
 	dir := g.id(up)
-	var there unix.Stat_t
-	taken := statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0 && typeOf(there) == unix.S_IFDIR &&
-		!g.session.Own(g.id(to.path()))
 	own := g.session.Own(dir)
-	taken = !own && (taken || g.session.WasThere(dir, base))
-	a, b := g.below(from), g.below(to)
-	switch {
-	case !own && !t.place.Ordinary():
+	if !own && !t.place.Ordinary() {
 		return unix.EXDEV
-	case !taken && !b.Unpacks(a):
-		return 0
-	case !taken:
+	}
+	var there unix.Stat_t
+	taken := !own && (statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0 &&
+		typeOf(there) == unix.S_IFDIR && !g.session.Own(g.id(to.path())) || g.session.WasThere(dir, base))
+	a, b := g.below(from), g.below(to)
+	if !taken {
+		if !b.Unpacks(a) {
+			return 0
+		}
 		demote = nil
 	}
 	if !g.suits(from.path(), a, b, demote) {
