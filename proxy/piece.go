@@ -25,14 +25,17 @@ const maxByte = math.MaxInt64
 // widen has a request ask for more than the program does. A range that is not one of bytes alone goes: the answer is
 // whole then.
 func (x *exchange) widen(out *http.Request, known []*secret) {
+	list := out.Header["Range"]
+	if len(list) == 0 || out.Method == http.MethodHead {
+		return
+	}
 	by := int64(0)
 	for _, s := range known {
 		for _, c := range covering(nil, s, s.texts()...) {
 			by = max(by, int64(len(c.text)))
 		}
 	}
-	list := out.Header["Range"]
-	if by == 0 || len(list) == 0 || out.Method == http.MethodHead {
+	if by == 0 {
 		return
 	}
 	for _, v := range out.Header["Authorization"] { // how it is spelled there, or signed, is longer
