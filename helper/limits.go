@@ -206,7 +206,8 @@ func procIsWhole() bool {
 	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	must(err, wire.NotPermitted)
 	must(eachLine(fd, math.MaxInt, func(line string) {
-		f := strings.Split(strings.TrimSuffix(line, "\n"), " ") // proc(5): id parent dev root point options … - type source super
+		// proc(5): id parent dev root point options … - type source super
+		f := strings.Split(strings.TrimSuffix(line, "\n"), " ")
 		sep := slices.Index(f, "-")
 		switch {
 		case sep < 6 || len(f) < sep+4:

@@ -22,13 +22,12 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 	if kindOf(&c.old) != Dir {
 		return
 	}
+	var list []string
 	fd, err := openSame(host, name)
-	if err != nil {
-		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: the host's directory cannot be read", rel)
-		return
+	if err == nil {
+		defer unix.Close(fd)
+		list, err = names(fd)
 	}
-	defer unix.Close(fd)
-	list, err := names(fd)
 	if err != nil {
 		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: the host's directory cannot be read", rel)
 		return

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
-	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
@@ -62,11 +62,9 @@ func (l *Left) search(tops []string, end time.Time, found func(fd int)) {
 func (l *Left) searchIn(fd int, end time.Time, found func(fd int)) bool {
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
-	if st, err := host.StampOf(fd, ""); err == nil {
-		if id := (guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}); l.beyond[id] {
-			delete(l.beyond, id)
-			found(fd)
-		}
+	if id, err := names.ID(fd); err == nil && l.beyond[id] {
+		delete(l.beyond, id)
+		found(fd)
 	}
 	list, err := f.ReadDir(-1)
 	whole := err == nil
