@@ -32,7 +32,7 @@ func (t *term) backends(user, helper finding) []backend {
 			Lacks: "Landlock's rules for files, sandboxes by sbx-helper, sbx exec in the container"},
 		{Name: "passthrough", Here: true, Holds: "nothing", Lacks: "everything: the program has all of your rights"},
 	}
-	auto, old := false, !host.Facts{Kernel: host.Kernel()}.Since(5, 12) // see request.Settings.Backend
+	auto, old := false, host.Facts{Kernel: host.Kernel()}.OwnMounts() != nil // see request.Settings.Backend
 	for i := range list {
 		b := &list[i]
 		switch b.Name {

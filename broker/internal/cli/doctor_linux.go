@@ -146,7 +146,9 @@ func (t *term) tryNamespaces(facts host.Facts) (f finding, sameName bool) {
 		f.OK, f.Loss, f.Says, f.Fix = false, true, err.Error(), hint.Of(err)
 		fault := new(steps.Fault)
 		stopped := errors.As(err, &fault)
-		switch engine := host.Container(t.Env); {
+		switch engine, old := host.Container(t.Env), facts.OwnMounts(); {
+		case old != nil:
+			f.Says, f.Fix = old.Error(), ""
 		case engine != "" && errors.Is(launch.Unavailable(err), launch.ErrUnavailable):
 			covered := facts.ProcCovered()
 			f.Fix = engineOptions(engine, covered, !covered || !stopped || fault.Step == "cloning", facts.Fuse)

@@ -69,6 +69,15 @@ func (f Facts) Since(major, minor int) bool {
 	return x > major || x == major && y >= minor
 }
 
+// OwnMounts says why sbx cannot build a sandbox itself on this kernel, or nil. It attaches mounts by mount_setattr(2).
+func (f Facts) OwnMounts() error {
+	if f.Since(5, 12) {
+		return nil
+	}
+	return errors.New("Linux " + f.Kernel + " has no mount_setattr, which sandboxes take that bwrap does not build; " +
+		"that is Linux 5.12")
+}
+
 // LandlockAlone says why Landlock and a system-call filter alone cannot hold a program here, or nil. Renames between
 // directories, and notifications that no signal of a Go program's restarts, came with 5.19.
 func (f Facts) LandlockAlone() error {

@@ -89,6 +89,9 @@ func (b *Broker) fallback(r *run, facts host.Facts, err error) error {
 		r.sameName = true
 		return nil
 	}
+	if old := facts.OwnMounts(); old != nil && r.helper == nil && !r.inPlace {
+		return &planner.Refusal{What: "the backend " + r.backend + " cannot be had", Err: err, Hint: old.Error()}
+	}
 	if !errors.Is(err, launch.ErrUnavailable) || r.helper != nil || r.inPlace || r.backend == backendVM ||
 		r.backend == backendDevContainer {
 		return err

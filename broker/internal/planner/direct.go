@@ -40,7 +40,7 @@ func (in *Input) direct() error {
 			in.Stdio[i] = plan.Inherit
 		}
 	}
-	if in.Bubblewrap != nil && !in.Facts.Since(5, 12) {
+	if in.Bubblewrap != nil && in.Facts.OwnMounts() != nil {
 		in.Losses = append(slices.Clone(in.Losses), Loss{What: "kernel " + in.Facts.Kernel,
 			Why: "it has no mount_setattr, so bwrap builds the sandbox and no other backend can be had", Fix: "Linux 5.12"})
 	}

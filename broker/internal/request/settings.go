@@ -149,7 +149,7 @@ func (r *Request) OnlyNamed(s Settings) bool { return len(r.Only) > 0 || s.Sandb
 
 // Backend is what holds the program. Before Linux 5.12, which has mount_setattr(2), nothing but bubblewrap mounts.
 func (s Settings) Backend(facts host.Facts) string {
-	if s.Sandbox.Backend == "auto" && !facts.Since(5, 12) {
+	if s.Sandbox.Backend == "auto" && facts.OwnMounts() != nil {
 		return "bwrap"
 	}
 	return s.Sandbox.Backend
