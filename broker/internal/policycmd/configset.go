@@ -44,19 +44,19 @@ func configSet(t Commands, c *policyCall) int {
 	if len(c.words) == 0 {
 		return t.Fail(option.Wrong("usage: sbx config set KEY [VALUE...]", "sbx config show lists the settings"))
 	}
-	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
+	layers, err := policy.Load(c.src) // not what comes of them all: this verb mends a value that nothing can come of
 	if err != nil {
-		return t.Fail(err)
+		return t.Fail(&planner.Refusal{What: err.Error(), Hint: "mend or remove the file: sbx config edit opens it"})
 	}
 	g, err := c.target("config.toml", !c.r.DryRun)
 	if err != nil {
 		return t.Fail(err)
 	}
-	e, err := c.changeConfig(g, s.Layers, edit.Setting(g, c.src.Vars, c.words[0], c.words[1:]...))
+	e, err := c.changeConfig(g, layers, edit.Setting(g, c.src.Vars, c.words[0], c.words[1:]...))
 	if err != nil {
 		return t.Fail(option.Wrong(err.Error(), "sbx config show lists the settings and their values"))
 	}
-	if g.Scope == policy.ScopeProject && e.Changed && s.Layers.Trusted {
+	if g.Scope == policy.ScopeProject && e.Changed && layers.Trusted {
 		e.note("the project's files are no longer the ones you trusted: run sbx policy trust")
 	}
 	e.print(t, c.r.JSON)
@@ -92,7 +92,7 @@ func configEdit(t Commands, c *policyCall) int {
 	}
 	data, err := g.Content()
 	if err == nil {
-		err = policy.Check(data, g.Path(), g.Scope, c.src.Vars)
+		err = c.usable(g, data)
 	}
 	if err != nil {
 		return t.Fail(option.Wrong(err.Error(), "sbx config edit opens it again; until then no command takes the file"))
@@ -103,6 +103,18 @@ func configEdit(t Commands, c *policyCall) int {
 	}
 	t.Warn(quoting.Quote(g.Path()) + " is in order")
 	return 0
+}
+
+// usable says whether commands can take g with what it holds now, beside the other files.
+func (c *policyCall) usable(g edit.Target, data []byte) error {
+	if err := policy.Check(data, g.Path(), g.Scope, c.src.Vars); err != nil {
+		return err
+	}
+	layers, err := policy.Load(c.src)
+	if err == nil {
+		_, err = policy.Merge(layers, nil)
+	}
+	return err
 }
 
 // Init is sbx init.

@@ -143,42 +143,50 @@ func (t Commands) changeSettings(c *policyCall, layers policy.Layers, list []pol
 	return e, err
 }
 
-// changeConfig changes the config.toml g and says what that does to what is in force.
+// changeConfig changes the config.toml g and says what that does to what is in force. A file that no command could use
+// is not written; one that is so already is compared with none, so that it can be mended.
 func (c *policyCall) changeConfig(g edit.Target, layers policy.Layers, change func([]byte) ([]byte, error)) (edited,
 	error) {
 	e := edited{File: g.Path(), DryRun: c.r.DryRun}
-	old, next, err := c.carryOut(g, change)
+	var after policy.Effective
+	old, next, err := c.carryOut(g, func(b []byte) ([]byte, error) {
+		out, err := change(b)
+		if err == nil {
+			after, err = c.effective(g, layers, out, string(b) != string(out))
+		}
+		return out, err
+	})
 	if err != nil {
 		return e, err
 	}
 	e.Changed = string(old) != string(next)
-	effective := func(data []byte) (policy.Effective, error) {
-		l := layers
-		layer, err := policy.ParseConfig(data, g.Path(), g.Scope, c.src.Vars)
-		if err != nil {
-			return policy.Effective{}, err
-		}
-		switch g.Scope {
-		case policy.ScopeOrg:
-			l.Org = layer
-		case policy.ScopeProject:
-			l.Project = layer
-			l.Trusted = l.Trusted && !e.Changed
-		default:
-			l.User = layer
-		}
-		return policy.Merge(l, nil)
-	}
-	before, err := effective(old)
+	before, err := c.effective(g, layers, old, e.Changed)
 	if err != nil {
-		return e, err
+		before, err = c.effective(g, layers, nil, e.Changed)
 	}
-	after, err := effective(next)
 	if err != nil {
 		return e, err
 	}
 	e.Changes = changeRows(policy.Diff(before, after))
 	return e, nil
+}
+
+// effective is what is in force if g holds data.
+func (c *policyCall) effective(g edit.Target, l policy.Layers, data []byte, changed bool) (policy.Effective, error) {
+	layer, err := policy.ParseConfig(data, g.Path(), g.Scope, c.src.Vars)
+	if err != nil {
+		return policy.Effective{}, err
+	}
+	switch g.Scope {
+	case policy.ScopeOrg:
+		l.Org = layer
+	case policy.ScopeProject:
+		l.Project = layer
+		l.Trusted = l.Trusted && !changed
+	default:
+		l.User = layer
+	}
+	return policy.Merge(l, nil)
 }
 
 // readInput reads FILE, or standard input for "-".
