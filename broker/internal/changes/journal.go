@@ -27,7 +27,24 @@ type intent struct {
 	Size   int64      `json:"size"`
 	Sec    int64      `json:"sec"`
 	Nsec   int64      `json:"nsec"`
-	Seen   bool       `json:"seen,omitempty"` // a second line about the same: what is at Temp was compared, and goes
+	// Both are in a second line about the same.
+	Seen bool   `json:"seen,omitempty"` // what is at Temp was compared, and goes
+	Put  *stamp `json:"put,omitempty"`  // the file of ours that is about to take the place of a directory
+}
+
+// stamp is by what a file is known again, as long as nobody writes to it.
+type stamp struct {
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+	Size int64  `json:"size"`
+	Sec  int64  `json:"sec"`
+	Nsec int64  `json:"nsec"`
+}
+
+func stampOf(fd int) (s stamp, err error) {
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	return stamp{st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec}, err
 }
 
 func (i *intent) is(st *unix.Stat_t) bool {
@@ -90,9 +107,12 @@ func Recover(dir string) error {
 		if json.Unmarshal(r.Bytes(), &i) != nil {
 			continue // the last line of a full disk: nothing was done after it
 		}
-		if n := len(list) - 1; i.Seen && n >= 0 {
+		switch n := len(list) - 1; {
+		case i.Seen && n >= 0:
 			list[n].Seen = true
-		} else {
+		case i.Put != nil && n >= 0:
+			list[n].Put = i.Put
+		default:
 			list = append(list, i)
 		}
 	}
@@ -136,8 +156,22 @@ func (i *intent) undo() error {
 		if rename(dir, string(i.Temp), string(i.Name), unix.RENAME_NOREPLACE) == nil {
 			return nil
 		}
+		if i.exchangeBack(dir) {
+			return removeAll(dir, string(i.Temp))
+		}
 		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it",
 			plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote(), i.Name.Quote())
 	}
 	return removeAll(dir, string(i.Temp))
+}
+
+// exchangeBack gives a directory its name again where a file of ours has it, to which nobody has written.
+func (i *intent) exchangeBack(dir int) bool {
+	put, err := pin(dir, string(i.Name))
+	if err != nil {
+		return false
+	}
+	defer unix.Close(put)
+	now, err := stampOf(put)
+	return err == nil && i.Put != nil && now == *i.Put && putBack(dir, string(i.Temp), string(i.Name), put) == nil
 }

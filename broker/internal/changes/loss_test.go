@@ -48,6 +48,48 @@ func TestRecoverLooksIntoDirectories(t *testing.T) {
 	}
 }
 
+// A file that takes the place of a directory is exchanged with it. After a kill right behind that the directory is put
+// back, unless somebody has written to the file since.
+func TestRecoverExchangesBack(t *testing.T) {
+	const temp = ".sbx-replace-apply-s-0"
+	for name, edited := range map[string]bool{"as it was put there": false, "written to since": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.host, "d/old", "x")
+			l.begin()
+			l.write(l.upper, "d", "a file")
+			c := &l.scan()[0]
+			j, err := openJournal(l.ses)
+			l.check(err)
+			root, err := openRoot(l.host)
+			l.check(err)
+			defer unix.Close(root)
+			l.write(l.host, temp, "a file")
+			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: temp, Dev: c.old.Dev, Ino: c.old.Ino}
+			l.check(j.note(in))
+			staged, err := pin(root, temp)
+			l.check(err)
+			defer unix.Close(staged)
+			l.check((&applier{opt: l.opt(), j: j}).notePut(c, staged, &in))
+			l.check(rename(root, temp, "d", unix.RENAME_EXCHANGE))
+			l.check(j.f.Close())
+			if edited {
+				l.write(l.host, "d", "somebody's words")
+			}
+			err = Recover(l.ses)
+			switch {
+			case edited && (err == nil || l.read("d") != "somebody's words" || l.read(temp+"/old") != "x"):
+				t.Errorf("%v, and it is %q", err, l.read("d"))
+			case !edited && (err != nil || l.read("d/old") != "x"):
+				t.Errorf("%v, and the directory has %q", err, l.read("d/old"))
+			}
+			if _, err := os.Lstat(l.host + "/" + temp); (err == nil) != edited {
+				t.Errorf("the name for a moment is left: %v", err == nil)
+			}
+		})
+	}
+}
+
 // Where names cannot be exchanged, what is replaced is compared all the same.
 func TestReplaceWithoutExchange(t *testing.T) {
 	for name, meanwhile := range map[string]func(l *lab){"as it was": func(*lab) {},

@@ -21,6 +21,9 @@ func (a *applier) replace(c *Change, dir int, name, temp string, in *intent) err
 		return err
 	}
 	defer unix.Close(staged)
+	if err := a.notePut(c, staged, in); err != nil {
+		return err
+	}
 	err = rename(dir, temp, name, unix.RENAME_EXCHANGE)
 	if err == unix.EINVAL || err == unix.ENOSYS { // a file system that cannot
 		if err = a.without(c, dir, name, temp, in); err != nil {
@@ -40,6 +43,21 @@ func (a *applier) replace(c *Change, dir int, name, temp string, in *intent) err
 		return errMoved
 	}
 	return a.drop(dir, temp, in)
+}
+
+// notePut writes down which file takes the place of a directory. Of a directory nobody could tell after a kill whether
+// it was compared, so it goes back, and that file must not be taken for somebody else's.
+func (a *applier) notePut(c *Change, staged int, in *intent) error {
+	if kindOf(&c.old) != Dir || c.Kind == Dir {
+		return nil
+	}
+	put, err := stampOf(staged)
+	if err != nil {
+		return err
+	}
+	line := *in
+	line.Put = &put
+	return a.j.note(line)
 }
 
 // putBack exchanges the names again, until what was put at the host's is what comes back from there, or else somebody
