@@ -280,7 +280,12 @@ func blockedCaller(dir string) int {
 // startBlocked begins that attempt, which takes as long as the helper's patience, and returns what waits for its end.
 func startBlocked(t *testing.T, home string) func() {
 	t.Helper()
-	args := shop.launch("4755+fuse:"+home+"/fuse", "/proc/self/exe", blockedFlag, home+"/fuse")
+	return startAttempt(t, shop.launch("4755+fuse:"+home+"/fuse", "/proc/self/exe", blockedFlag, home+"/fuse"))
+}
+
+// startAttempt begins an attempt of this program's own as args, and returns what waits for its end and looks at it.
+func startAttempt(t *testing.T, args []string) func() {
+	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
 	var out bytes.Buffer
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, "/", &out, os.Stderr
@@ -292,7 +297,7 @@ func startBlocked(t *testing.T, home string) func() {
 		err := cmd.Wait()
 		var r result
 		if e := json.Unmarshal(out.Bytes(), &r); e != nil || err != nil {
-			t.Errorf("blocked: %v, %v: %s", err, e, out.Bytes())
+			t.Errorf("%q: %v, %v: %s", args, err, e, out.Bytes())
 		} else if r.Wrong != "" {
 			t.Errorf("%s: %s\n%+v", r.Name, r.Wrong, r)
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -266,21 +265,5 @@ func ended(pidfd int, patience time.Duration) bool {
 // startStopped begins that attempt, which takes as long as the helper's patience, and returns what waits for its end.
 func startStopped(t *testing.T) func() {
 	t.Helper()
-	args := shop.launch("4755", "/proc/self/exe", stoppedFlag, "never")
-	cmd := exec.Command(args[0], args[1:]...)
-	var out bytes.Buffer
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, "/", &out, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		t.Helper()
-		err := cmd.Wait()
-		var r result
-		if e := json.Unmarshal(out.Bytes(), &r); e != nil || err != nil {
-			t.Errorf("stopped: %v, %v: %s", err, e, out.Bytes())
-		} else if r.Wrong != "" {
-			t.Errorf("%s: %s\n%+v", r.Name, r.Wrong, r)
-		}
-	}
+	return startAttempt(t, shop.launch("4755", "/proc/self/exe", stoppedFlag, "never"))
 }

@@ -70,19 +70,26 @@ func TestRepeatOldNews(t *testing.T) {
 	}
 }
 
-// TestRepeatLeavesDirectories: whoever is in a directory keeps it, whatever is being repeated of its name: the kernel
-// is told the truth about that, and nothing is made, removed or moved there.
-func TestRepeatLeavesDirectories(t *testing.T) {
-	t.Parallel()
-	host := t.TempDir()
+// repeatsInto is a server of a project in which nothing is told but by the test.
+func repeatsInto(t *testing.T, host string) *Server {
+	t.Helper()
 	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
 		Judge: judgeOf(projectRules()...)}}},
 		Options{Repeat: func(Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.release()
-	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*node]*watch{} // nothing is told but by this test
+	t.Cleanup(s.release)
+	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*node]*watch{}
+	return s
+}
+
+// TestRepeatLeavesDirectories: whoever is in a directory keeps it, whatever is being repeated of its name: the kernel
+// is told the truth about that, and nothing is made, removed or moved there.
+func TestRepeatLeavesDirectories(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	s := repeatsInto(t, host)
 	top := s.nodes.get(rootID)
 	look := func(pid uint32, name string) (uint64, fuse.Status) {
 		var out fuse.EntryOut
@@ -172,14 +179,7 @@ func TestRepeatProgramThatRuns(t *testing.T) {
 func TestRepeatAstray(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
-	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
-		Judge: judgeOf(projectRules()...)}}},
-		Options{Repeat: func(Repeat) error { return nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.release()
-	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*node]*watch{} // nothing is told but by this test
+	s := repeatsInto(t, host)
 	write(t, host+"/f", "the host's")
 	if err := os.Mkdir(host+"/d", 0o755); err != nil {
 		t.Fatal(err)

@@ -78,8 +78,8 @@ func idValid(fd int, id uint64) bool {
 // reaches it meanwhile, and Go's runtime sends itself many: where one interrupts the call the kernel takes the
 // descriptor back, and with SECCOMP_ADDFD_FLAG_SEND lets the caller go on all the same, as if open had returned 0
 // (seccomp_notify_addfd in kernel/seccomp.c, up to 6.18). SIGSTOP and the freezer cannot be kept off: one that comes in
-// the microseconds until the caller has the descriptor does that still. With two calls it would not, and each open would
-// wait twice.
+// the microseconds until the caller has the descriptor does that still. With two calls it would not, and each open
+// would wait twice.
 func inject(fd int, a *injection) (uintptr, syscall.Errno) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
