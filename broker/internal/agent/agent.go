@@ -267,7 +267,7 @@ func (a *Agent) order(build func(t *tape.Tape, b *agentBlock)) (*os.File, error)
 		if len(t.Ops) >= agentOps || t.Arena.Full {
 			return nil, fmt.Errorf("ordering the agent: %w", unix.ENAMETOOLONG)
 		}
-		b.n = int64(copy(b.ops[:], t.Ops))
+		b.n, b.begun = int64(copy(b.ops[:], t.Ops)), 0
 		if err := unix.Sendto(a.proc.sock, []byte{1}, unix.MSG_NOSIGNAL, nil); err != nil {
 			a.end() // it was killed while it had nothing to do
 			if try == 0 {
@@ -277,6 +277,9 @@ func (a *Agent) order(build func(t *tape.Tape, b *agentBlock)) (*os.File, error)
 		}
 		f, err := a.reply(t)
 		runtime.KeepAlive(t)
+		if try == 0 && errors.Is(err, unix.ECONNRESET) && b.begun == 0 {
+			continue // it was killed, and has done nothing of this
+		}
 		return f, err
 	}
 }

@@ -88,6 +88,13 @@ func guest(t *testing.T, script string, more ...plan.Mount) (a *Agent, wait func
 	}
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const waitFor = "until [ -e %s ]; do sleep 0.05; done; "
 
 func TestAgentGrafts(t *testing.T) {
@@ -319,6 +326,35 @@ func TestAgentOutOfReach(t *testing.T) {
 	a.Close()
 	if err := a.Populate("/"); err == nil {
 		t.Error("a closed agent took an order")
+	}
+}
+
+// An order that waits for an agent which is killed before it begins is another one's. One that was begun may have been
+// carried out in part, and is nobody's.
+func TestAgentKilledBeforeAnOrder(t *testing.T) {
+	a, _ := guest(t, "sleep 60")
+	must(t, a.Populate("/"))
+	for _, begun := range []bool{false, true} {
+		pid, sock, b := a.PID(), a.proc.sock, a.proc.b
+		must(t, unix.Kill(pid, unix.SIGSTOP))
+		stat := func() string { s, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); return string(s) }
+		for !strings.Contains(stat(), ") T ") {
+			time.Sleep(time.Millisecond)
+		}
+		done := make(chan error)
+		go func() { done <- a.Populate("/") }()
+		for n := 0; n == 0; time.Sleep(time.Millisecond) { // until the order is in the socket
+			var err error
+			n, err = unix.IoctlGetInt(sock, unix.TIOCOUTQ)
+			must(t, err)
+		}
+		if begun {
+			b.begun = 1
+		}
+		must(t, unix.Kill(pid, unix.SIGKILL))
+		if err := <-done; begun != errors.Is(err, ErrNoAgent) || !begun && (err != nil || a.PID() == pid) {
+			t.Fatalf("begun %v: %v", begun, err)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 // there whenever a byte comes over the socket; it knows no orders of its own.
 type agentBlock struct {
 	nsetup, n   int64
+	begun       int64 // 1 from the first instruction of the order in ops on
 	setup       [agentOps]tape.Op
 	ops         [agentOps]tape.Op
 	after       [4]tape.Op // always carried out, whatever became of ops
@@ -75,6 +76,7 @@ func launchAgent(b *agentBlock) (pid, errno uintptr) {
 		if n != 1 || e != 0 {
 			break
 		}
+		b.begun = 1
 		tape.Run(b.ops[:b.n&(agentOps-1)], &b.regs, &b.fault)
 		answer(b)
 		tape.Run(b.after[:], &b.regs, &b.late)
