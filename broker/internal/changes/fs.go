@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"sort"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -23,10 +24,18 @@ const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLO
 // openRoot opens an absolute directory in whose path there is no link.
 func openRoot(p string) (int, error) { return host.OpenPlain(p, unix.O_RDONLY|unix.O_DIRECTORY) }
 
-// openBelow opens the directory rel below root.
+// openBelow opens the directory rel below root. A path that is too long for one call is walked in pieces.
 func openBelow(root int, rel string) (int, error) {
 	if rel == "." || rel == "" {
 		return unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 3)
+	}
+	if cut := strings.LastIndexByte(rel[:min(len(rel), unix.PathMax)], '/'); len(rel) >= unix.PathMax && cut > 0 {
+		piece, err := openBelow(root, rel[:cut])
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(piece)
+		return openBelow(piece, rel[cut+1:])
 	}
 	return unix.Openat2(root, rel, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: plain})
