@@ -75,10 +75,10 @@ func (q *execRequest) options(env []string) []option.Option {
 }
 
 func (q *execRequest) addEnv(env []string, v string) error {
-	k, _, ok := strings.Cut(v, "=")
-	if k == "" {
-		return fmt.Errorf("%s is not NAME or NAME=VALUE", quote(v))
+	if err := request.CheckVariable(v); err != nil {
+		return err
 	}
+	k, _, ok := strings.Cut(v, "=")
 	if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, k+"=") }); !ok && i < 0 {
 		q.unset = append(q.unset, k)
 		return nil

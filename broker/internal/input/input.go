@@ -198,8 +198,19 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 		}
 		in.Grants = append(in.Grants, g)
 	}
-	return r.requestGrants(in)
+	if err := r.requestGrants(in); err != nil {
+		return err
+	}
+	if r.Keep && !slices.ContainsFunc(in.Grants, func(g planner.Grant) bool {
+		return g.Mode == planner.Overlay && !strings.HasPrefix(g.Why, planner.ProfileWhy)
+	}) {
+		r.Warn(keepsNothing)
+	}
+	return nil
 }
+
+const keepsNothing = "--keep: no changes are held back here, so there are none to look at or to apply afterwards: " +
+	"--ephemeral holds back those to the project"
 
 func (r *Run) requestGrants(in *planner.Input) error {
 	home, cwd := in.Facts.Home, in.Facts.Cwd

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
@@ -80,10 +81,22 @@ func (r *Request) setName(v string) error {
 }
 
 func (r *Request) addEnv(v string) error {
-	if k, _, _ := strings.Cut(v, "="); k == "" || strings.IndexByte(v, 0) >= 0 {
-		return fmt.Errorf("%s is not NAME or NAME=VALUE", quoting.Quote(v))
+	if err := CheckVariable(v); err != nil {
+		return err
 	}
 	r.env = append(r.env, v)
+	return nil
+}
+
+// CheckVariable accepts what --env does. A name may have dots and slashes, as those of npm have; with white space it is
+// two words that were quoted as one.
+func CheckVariable(v string) error {
+	k, _, _ := strings.Cut(v, "=")
+	if k == "" || strings.IndexByte(v, 0) >= 0 || strings.ContainsFunc(k, func(c rune) bool {
+		return unicode.IsSpace(c) || unicode.IsControl(c)
+	}) {
+		return fmt.Errorf("%s is not NAME or NAME=VALUE", quoting.Quote(v))
+	}
 	return nil
 }
 
