@@ -71,6 +71,11 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 	if e.path = cmp.Or(canon, path.Clean(p)); canon != "" && canon != typed {
 		e.Target = canon
 	}
+	if name, ok := strings.CutPrefix(path.Clean(p)+"/", plan.LoginPlace); ok && kind != "socket" {
+		e.Kind = "path"
+		e.Answers = append(e.Answers, x.loginFolder(name))
+		return nil
+	}
 	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket,
 		path.Clean(p)) != nil && policy.HiddenBy(x.Env.Hidden, policy.KindPath, path.Clean(p)) == nil && st.Type != host.Dir {
 		access, kind = "connect", "socket"

@@ -1,7 +1,9 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/host"
@@ -10,6 +12,7 @@ import (
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/secrets"
+	"sbx.example/sbx/broker/plan"
 )
 
 // named says what the name of a file in a tree that a run from here would show, or ask about, tells: that it is a
@@ -72,4 +75,19 @@ func (x *Explainer) secretName(p string, row *Answer) bool {
 	row.Once = "sbx run --ro " + quoting.Shell(p)
 	row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 	return true
+}
+
+// loginFolder answers for what lies where the folders of logins are, which the host has elsewhere; name begins with
+// that of one.
+func (x *Explainer) loginFolder(name string) Answer {
+	name, _, _ = strings.Cut(name, "/")
+	name = cmp.Or(name, "NAME")
+	row := Answer{Access: "write", Decision: "allow", Layer: "sandbox", Rule: plan.LoginPlace + name,
+		Reason: "the folder of a login, in which a program that signs in inside keeps placeholders (docs/credentials.md)"}
+	if !slices.Contains(x.Settings.Network.With, name) {
+		row.Decision, row.Reason = "absent", row.Reason+"; only runs with that login have it"
+		row.Change = "network.with = [\"" + name + "\"] in the settings"
+		row.Once = "sbx run --with " + quoting.Shell(name)
+	}
+	return row
 }
