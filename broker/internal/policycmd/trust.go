@@ -82,6 +82,8 @@ type trusting struct {
 	Policy  string      `json:"policy_hash"`
 	Trusted bool        `json:"trusted"`
 	Changes []changeRow `json:"changes"`
+	// Overridden would change too, if the person's own file did not set the same.
+	Overridden []changeRow `json:"overridden"`
 }
 
 func (t Commands) trustAnswer(c *policyCall, layers policy.Layers) (trusting, error) {
@@ -91,7 +93,28 @@ func (t Commands) trustAnswer(c *policyCall, layers policy.Layers) (trusting, er
 	}
 	rows, err := trustDifference(before, layers.WithTrust(true))
 	mattersFirst(rows)
-	return trusting{c.src.ProjectDir, since, layers.Pins.Config, layers.Pins.Policy, layers.Trusted, rows}, err
+	return trusting{c.src.ProjectDir, since, layers.Pins.Config, layers.Pins.Policy, layers.Trusted, rows,
+		overridden(before, layers.WithTrust(true), rows)}, err
+}
+
+// overridden are the differences that are not among rows because of what the person's own file sets. Where the
+// settings cannot do without that, none are known.
+func overridden(before, after policy.Layers, rows []changeRow) []changeRow {
+	for _, l := range []*policy.Layers{&before, &after} {
+		if l.User != nil {
+			user := *l.User
+			user.Settings, l.User = nil, &user
+		}
+	}
+	all, err := trustDifference(before, after)
+	if err != nil {
+		return []changeRow{}
+	}
+	all = slices.DeleteFunc(all, func(r changeRow) bool {
+		return r.Key == "rule" || slices.ContainsFunc(rows, func(x changeRow) bool { return x.Key == r.Key })
+	})
+	mattersFirst(all)
+	return all
 }
 
 // showTrust prints it for people.
@@ -106,6 +129,9 @@ func (t Commands) showTrust(x trusting) {
 		head = "what changed since you trusted " + project
 	}
 	t.Print(head + trustSummary(x.Changes) + ":\n" + changesText(x.Changes))
+	if len(x.Overridden) > 0 {
+		t.Print("without effect as long as your own settings say the same or otherwise:\n" + changesText(x.Overridden))
+	}
 }
 
 // trustedBefore is what holds without the trust that is asked for.
