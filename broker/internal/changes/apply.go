@@ -191,8 +191,8 @@ func (a *applier) leave() error {
 	for i := len(a.late) - 1; i >= 0 && a.host >= 0; i-- {
 		c := &a.late[i]
 		if fd, oerr := openBelow(a.host, c.rel); oerr == nil {
-			if c.Op != Mode {
-				a.copyXattrsOf(c.rel, fd)
+			if c.Op != Mode || c.Attributes {
+				a.copyXattrsOf(c, fd)
 			}
 			mode := c.now.Mode & perm
 			var st unix.Stat_t

@@ -21,7 +21,7 @@ const (
 	Modified Op = "M"
 	Deleted  Op = "D"
 	Replaced Op = "T" // by something of another type
-	Mode     Op = "P" // only its permissions
+	Mode     Op = "P" // only its permissions; of a directory, its attributes too
 	Renamed  Op = "R" // shown only: applied as a deletion and an addition
 )
 
@@ -63,6 +63,8 @@ type Change struct {
 	Reason  string // what is risky, or what happened meanwhile
 	Changed bool   // the host's changed after the session began
 	SetID   bool   // its set-user-id or set-group-id bit is not applied
+	// Attributes: its extended attributes changed, and not what is in it
+	Attributes bool
 
 	layer    *Layer
 	rel      string
@@ -116,6 +118,9 @@ func (c *Change) line(p, from string) string {
 		s += fmt.Sprintf(" (mode %04o -> %04o)", c.OldMode, c.NewMode)
 	case c.Op == Added && c.Kind == File && c.NewMode&0o111 != 0:
 		s += " (executable)"
+	}
+	if c.Attributes {
+		s += " (attributes)"
 	}
 	if c.SetID {
 		s += " (without its set-id bit)"

@@ -152,3 +152,32 @@ func TestAttributesAreApplied(t *testing.T) {
 		t.Error("it is still different")
 	}
 }
+
+// A change of them alone is listed and applied, taking one away included; a file that was only touched is not listed.
+func TestAttributesAloneAreListed(t *testing.T) {
+	l := newLab(t)
+	for _, name := range []string{"f", "g", "touched"} {
+		l.write(l.host, name, "same")
+	}
+	l.check(os.Mkdir(l.host+"/d", 0o755))
+	if err := unix.Setxattr(l.host+"/g", "user.old", []byte("1"), 0); err != nil {
+		need.Fact(t, false, "a file system with attributes of users'")
+	}
+	l.check(unix.Setxattr(l.host+"/d", "user.old", []byte("1"), 0))
+	l.begin()
+	for _, name := range []string{"f", "g", "touched"} {
+		l.write(l.upper, name, "same")
+	}
+	l.check(os.Mkdir(l.upper+"/d", 0o755))
+	l.check(unix.Setxattr(l.upper+"/f", "user.new", nil, 0))
+	l.check(unix.Setxattr(l.upper+"/d", "user.new", []byte("2"), 0))
+	const want = "P  d/ (attributes)\nM  f (attributes)\nM  g (attributes)\n"
+	if got := l.text(l.scan()); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	_, err := Apply(l.scan(), l.opt())
+	l.check(err)
+	if got := l.text(l.scan()); got != "" {
+		t.Errorf("after it was applied: %q", got)
+	}
+}

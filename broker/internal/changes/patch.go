@@ -19,7 +19,7 @@ func (c *Change) Patch(w *bytes.Buffer, dir string) error {
 	if c.Op == Deleted && c.Kind == Dir {
 		return c.patchGone(w, dir)
 	}
-	same := c.Op == Mode && gitMode(c.OldMode) == gitMode(c.NewMode) // git knows two modes
+	same := (c.Op == Mode || c.Attributes) && gitMode(c.OldMode) == gitMode(c.NewMode) // git knows two modes
 	// what the host hid is not shown here either
 	if same || c.Kind == Dir || c.Kind == Special || c.Risk == Secret || c.Risk == Broken {
 		fmt.Fprintf(w, "# %s\n", c.In(dir))
@@ -45,7 +45,7 @@ func (c *Change) Patch(w *bytes.Buffer, dir string) error {
 	case modeOf(kindOf(&c.old), c.OldMode) != modeOf(c.Kind, c.NewMode):
 		fmt.Fprintf(w, "old mode %s\nnew mode %s\n", modeOf(kindOf(&c.old), c.OldMode), modeOf(c.Kind, c.NewMode))
 	}
-	if c.Op == Mode {
+	if c.Op == Mode || c.Attributes {
 		return nil
 	}
 	a, err := c.text(old, false)

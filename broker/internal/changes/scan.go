@@ -172,10 +172,10 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 			if err != nil {
 				return err
 			}
-			if same && c.OldMode == c.NewMode {
+			if same && !c.Attributes && c.OldMode == c.NewMode {
 				return nil
 			}
-			if same {
+			if same && !c.Attributes {
 				c.Op = Mode
 			}
 		}
@@ -200,7 +200,9 @@ func sameFile(upper, host int, name string, c *Change) (bool, error) {
 		return false, err
 	}
 	defer b.Close()
-	return sameContent(a, b)
+	same, err := sameContent(a, b)
+	c.Attributes = same && !sameXattrs(int(a.Fd()), int(b.Fd()))
+	return same, err
 }
 
 func (s *scanner) directory(c Change, rel, name string, upper, host int, has bool) error {
@@ -213,6 +215,11 @@ func (s *scanner) directory(c Change, rel, name string, upper, host int, has boo
 		s.add(c, rel, host, name)
 		return nil
 	}
+	upperDir, err := unix.Openat(upper, name, dirFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(upperDir)
 	below, opaque := -1, xattrOf(upper, name, "user.overlay.opaque") == "y"
 	if has && kindOf(&c.old) == Dir {
 		fd, err := openSame(host, name)
@@ -221,19 +228,15 @@ func (s *scanner) directory(c Change, rel, name string, upper, host int, has boo
 		}
 		defer unix.Close(fd)
 		below = fd
-		if c.OldMode != c.NewMode && !s.l.hidesBelow(rel) {
+		c.Attributes = !sameXattrs(upperDir, below)
+		if (c.OldMode != c.NewMode || c.Attributes) && !s.l.hidesBelow(rel) {
 			c.Op = Mode
 			s.add(c, rel, host, name)
 		}
 	} else {
 		s.add(c, rel, host, name)
 	}
-	fd, err := unix.Openat(upper, name, dirFlags, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return s.dir(rel, fd, below, opaque || below < 0)
+	return s.dir(rel, upperDir, below, opaque || below < 0)
 }
 
 // deleted adds the deletion of the host's name, unless it was hidden inside: then it is still there.

@@ -9,7 +9,8 @@ import (
 
 // Stat counts the lines that a change adds and removes; text says whether it is one of a text's lines.
 func (c *Change) Stat() (added, removed int, text bool, err error) {
-	if c.Kind == Dir || c.Kind == Special || c.Op == Mode || c.Op == Renamed || c.Risk == Secret || c.Risk == Broken {
+	if c.Kind == Dir || c.Kind == Special || c.Op == Mode || c.Attributes || c.Op == Renamed || c.Risk == Secret ||
+		c.Risk == Broken {
 		return 0, 0, false, nil
 	}
 	old, now := c.Op != Added && kindOf(&c.old) != Dir, c.Op != Deleted

@@ -254,6 +254,7 @@ func changesJSON(list []changes.Change) string {
 		OldMode string       `json:"old_mode,omitempty"`
 		NewMode string       `json:"new_mode,omitempty"`
 		Link    plan.Bytes   `json:"link,omitempty"`
+		Attrs   bool         `json:"attributes,omitempty"`
 		Size    int64        `json:"size"`
 		Below   int          `json:"below,omitempty"`
 		Risk    changes.Risk `json:"risk,omitempty"`
@@ -269,7 +270,7 @@ func changesJSON(list []changes.Change) string {
 	}
 	for _, c := range list {
 		out = append(out, entry{c.Op, plan.Bytes(c.Path), plan.Bytes(c.From), c.Kind, mode(c.OldMode), mode(c.NewMode),
-			plan.Bytes(c.Link), c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Reason)})
+			plan.Bytes(c.Link), c.Attributes, c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Reason)})
 	}
 	return Encode(struct {
 		Changes []entry `json:"changes"`
