@@ -22,9 +22,25 @@ func TestFind(t *testing.T) {
 		"base64 at 1":  encoded([]byte("x" + mark + "y")),
 		"base64 at 2":  encoded([]byte("xx" + mark + "yy")),
 		"base64 of it": encoded([]byte(text)),
+		"lower in it":  encoded([]byte(strings.ToLower(text))),
+		"in lines":     lines(encoded([]byte(mark)), 7),
+		"in JSON":      strings.ReplaceAll(lines(encoded([]byte(text)), 19), "\r\n", `\r\n`),
+		"in lines of":  lines(encoded([]byte(text)), 19),
 	} {
 		if m := Find(marks, in); m == nil || m.Path != "/h/.aws/credentials" {
 			t.Errorf("%s: %q has no mark", name, in)
+		}
+	}
+	// Every letter that a mark can have, at each place in base64, is found.
+	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" {
+		same := strings.Repeat(string(c), Len)
+		for skip := range 3 {
+			for _, in := range []string{same, strings.ToLower(same)} {
+				code := encoded([]byte(strings.Repeat("-", skip) + in + "-"))
+				if Find([]Mark{{"/h/.netrc", same}}, lines(code, 5)) == nil {
+					t.Errorf("%q in base64 at %d has no mark", in, skip)
+				}
+			}
 		}
 	}
 	for _, in := range []string{"", mark[:Len-1], mark[1:], strings.Repeat("A", 4096)} {
@@ -32,4 +48,12 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q has the mark of %s", in, m.Path)
 		}
 	}
+}
+
+// lines breaks text after every n letters, as base64 does after 76.
+func lines(text string, n int) (out string) {
+	for ; len(text) > n; text = text[n:] {
+		out += text[:n] + "\r\n"
+	}
+	return out + text
 }
