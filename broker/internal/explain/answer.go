@@ -72,8 +72,7 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 		e.Target = canon
 	}
 	if name, ok := strings.CutPrefix(path.Clean(p)+"/", plan.LoginPlace); ok && kind != "socket" {
-		e.Kind = "path"
-		e.Answers = append(e.Answers, x.loginFolder(name))
+		e.Kind, e.Answers = "path", append(e.Answers, x.loginFolder(name))
 		return nil
 	}
 	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket,
@@ -98,12 +97,16 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 		x.untrusted(policy.Query{Kind: policy.KindPath, Path: cmp.Or(canon, path.Clean(p)), Access: a, Now: now}, &row)
 		e.Answers = append(e.Answers, row)
 	}
-	// What cannot be read cannot be written for the same reason: once is enough.
+	e.once()
+	return nil
+}
+
+// once leaves out that what cannot be read cannot be written for the same reason.
+func (e *Explanation) once() {
 	if n := len(e.Answers); n == 2 && e.Answers[0].Decision != "allow" && e.Answers[0].Layer == e.Answers[1].Layer &&
 		e.Answers[0].Rule == e.Answers[1].Rule {
 		e.Answers = e.Answers[:1]
 	}
-	return nil
 }
 
 // untrusted names a rule of the project's that would allow what no other layer does, if it counted.
