@@ -23,6 +23,16 @@ func Find(marks []Mark, text string) *Mark {
 	if len(marks) == 0 || len(text) < Len {
 		return nil
 	}
+	if m := find(marks, text); m != nil {
+		return m
+	}
+	if whole := lineBreaks().Replace(text); len(whole) < len(text) {
+		return find(marks, whole) // once: breaks may be nested as deeply as text is long
+	}
+	return nil
+}
+
+func find(marks []Mark, text string) *Mark {
 	kept := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
 			return c
@@ -37,9 +47,6 @@ func Find(marks []Mark, text string) *Mark {
 			strings.Contains(bare, strings.ToUpper(hex.EncodeToString([]byte(small)))) || coded(kept, m) || coded(kept, small) {
 			return &marks[i]
 		}
-	}
-	if whole := lineBreaks().Replace(text); len(whole) < len(text) {
-		return Find(marks, whole)
 	}
 	return nil
 }
