@@ -86,7 +86,7 @@ func (x *Explainer) loginFolder(name string) Answer {
 		Reason: "the folder of a login, in which a program that signs in inside keeps placeholders (docs/credentials.md)"}
 	if !slices.Contains(x.Settings.Network.With, name) {
 		row.Decision, row.Reason = "absent", row.Reason+"; only runs with that login have it"
-		row.Change = "network.with = [\"" + name + "\"] in the settings"
+		row.Change = "with = [\"" + name + "\"] in [network] of " + x.Sources.UserDir + "/config.toml"
 		row.Once = "sbx run --with " + quoting.Shell(name)
 	}
 	return row
