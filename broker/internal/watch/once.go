@@ -49,19 +49,23 @@ func JSON(states []control.State) ([]byte, error) {
 
 // Table is the answer of sbx watch --once for people.
 func Table(states []control.State, home string, now time.Time) []string {
-	out := []string{fmt.Sprintf("%-12s %-10s %-8s %7s %5s  %s", "SESSION", "PROFILE", "MODE", "PID", "AGE", "COMMAND")}
-	n := 0
+	const session, question = "%-*s %-10s %-8s %7v %5s  %s", "%-10s %-*s %5s  %s"
+	n, wide := 0, 12
+	for _, s := range states { // a server's session has its name
+		wide = max(wide, len(s.Info.SID))
+	}
+	out := []string{fmt.Sprintf(session, wide, "SESSION", "PROFILE", "MODE", "PID", "AGE", "COMMAND")}
 	for _, s := range states {
 		i := s.Info
-		out = append(out, fmt.Sprintf("%-12s %-10s %-8s %7d %5s  %s", i.SID, plan.Bytes(i.Profile).Quote(),
+		out = append(out, fmt.Sprintf(session, wide, i.SID, plan.Bytes(i.Profile).Quote(),
 			plan.Bytes(i.Mode).Quote(), i.PID, age(now.Sub(i.Started)), command(i)))
 		n += len(s.Questions)
 	}
-	out = append(out, "", fmt.Sprintf("%-10s %-12s %5s  %s", "QUESTION", "SESSION", "AGE", "WHAT"))
+	out = append(out, "", fmt.Sprintf(question, "QUESTION", wide, "SESSION", "AGE", "WHAT"))
 	for _, s := range states {
 		for _, q := range s.Questions {
 			st := prompt.Style{Home: home}
-			out = append(out, fmt.Sprintf("%-10s %-12s %5s  %s", q.ID[:min(len(q.ID), 8)], s.Info.SID, age(now.Sub(q.Time)),
+			out = append(out, fmt.Sprintf(question, q.ID[:min(len(q.ID), 8)], wide, s.Info.SID, age(now.Sub(q.Time)),
 				st.Whole(q)))
 		}
 	}

@@ -418,3 +418,15 @@ func TestWhatIsNotShownIsNotGranted(t *testing.T) {
 		}
 	}
 }
+
+// The session of a server has its name, which the columns behind it make room for.
+func TestTableHasRoomForLongNames(t *testing.T) {
+	states := []control.State{{Info: control.Info{SID: "short", Profile: "moderate", Started: t0},
+		Questions: []prompt.Question{{ID: qid(1)}}}, {Info: control.Info{SID: "mcp-notes-5yca5g", Profile: "moderate"}}}
+	table := Table(states, "/home/u", t0)
+	for _, want := range [][2]string{{table[0], "PROFILE"}, {table[1], "moderate"}, {table[2], "moderate"}} {
+		if got := strings.Index(want[0], want[1]); got != len("mcp-notes-5yca5g ") {
+			t.Errorf("%q: %s is at %d", want[0], want[1], got)
+		}
+	}
+}
