@@ -3,6 +3,8 @@
 package input
 
 import (
+	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -33,7 +35,22 @@ func (r *Run) labels(s request.Settings, in *planner.Input, open *doors.Doors) {
 			x.carryLabel(policy.SecretLabel(g.Path), g.Path, g.Why)
 		}
 	}
+	x.given(r.Std[0])
 	unheld(in, open)
+}
+
+// given has the session carry the labels of the file that is its standard input: that was opened outside.
+func (x *carrier) given(f *os.File) {
+	if f == nil {
+		return
+	}
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return
+	}
+	for _, label := range x.s.Layers.Policy.LabelsOf(name, false, x.now) {
+		x.carryLabel(label, name, "it is the standard input")
+	}
 }
 
 // label has one rule's label noted at the first access, or carried.
