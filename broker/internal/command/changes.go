@@ -383,7 +383,11 @@ func (t *Term) LockEnded(sid, dir string) (*os.File, error) {
 	// First: the lock is the session's own where that has not ended, and this call's afterwards. What has ended does
 	// not begin again.
 	if session.Alive(dir) {
-		return nil, &planner.Refusal{What: "session " + sid + " is running", Hint: "wait for its end, or end it"}
+		what := " is running"
+		if session.Over(dir) { // its lock is what another call has, too
+			what = " has ended, and another apply, discard or rm of it is at work, or its own end"
+		}
+		return nil, &planner.Refusal{What: "session " + sid + what, Hint: "wait for its end, or end it"}
 	}
 	lock, err := changes.Lock(dir)
 	if err != nil {

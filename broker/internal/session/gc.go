@@ -115,3 +115,6 @@ func Running(dir string) bool {
 	defer unix.Close(fd)
 	return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK
 }
+
+// Over says whether a session's program has ended. Its broker may still be at work.
+func Over(dir string) bool { return exists(filepath.Join(dir, "status")) }
