@@ -228,7 +228,7 @@ var mayImport = map[string][]string{
 		"shared/mark", "shared/proxied", "shared/turn"}, // to keep what a login is issued
 	// what the planner plans
 	// fake secrets, who opens them, and where their marks turn up
-	"broker/internal/decoy": {"shared/mark"},
+	"broker/internal/decoy": {"shared/mark", "broker/internal/host"},
 	"broker/internal/input": {"broker/internal/policy/pathname", "broker/internal/decoy",
 		"broker/internal/request", "broker/internal/planner", "broker/internal/policy",
 		"broker/internal/host",

@@ -199,9 +199,7 @@ func (d *decoys) alarm(c *planner.Copy, pid int, what string) bool {
 	svc.held.Store(true)
 	err := svc.freeze()
 	if err = errors.Join(err, d.note(c, q, what)); err == nil && a != nil {
-		if v := a.arb.Ask(d.ctx, q); v.Decision != decide.Allow {
-			err = errors.New(v.Reason)
-		}
+		err = d.ask(a, q)
 	} else if err == nil {
 		err = errors.New("static mode asks nobody")
 	}
@@ -220,6 +218,39 @@ func (d *decoys) alarm(c *planner.Copy, pid int, what string) bool {
 		d.x.b.Warn(err.Error())
 	}
 	return true
+}
+
+// standsIn is how long it takes at most until everything has stopped, where all processors are busy.
+const standsIn, looksAgain = 3 * time.Second, 50 * time.Millisecond
+
+// ask says why the session must not go on, nil if somebody said that it may. Without a control group what stands still
+// was stopped by a signal, and a program that has itself continued would have read the decoy when the kernel waits no
+// longer for the lease. So the session ends as soon as one is seen.
+func (d *decoys) ask(a *approvals, q decide.Ask) error {
+	ctx, cancel := context.WithCancelCause(d.ctx)
+	defer cancel(nil)
+	run, err := d.x.svc.running()
+	if err != nil {
+		return err
+	}
+	if init := d.x.svc.init(); !run.Still() {
+		go func() {
+			var still decoy.Still
+			for end := time.Now().Add(standsIn); ctx.Err() == nil; time.Sleep(looksAgain) {
+				if pid, again := still.Goes(init); again || pid != 0 && time.Now().After(end) {
+					cancel(fmt.Errorf("%s did not stand still", report.Caller(uint32(pid))))
+				}
+			}
+		}()
+	}
+	v := a.arb.Ask(ctx, q)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if v.Decision != decide.Allow {
+		return errors.New(v.Reason)
+	}
+	return nil
 }
 
 // note records an alarm.
