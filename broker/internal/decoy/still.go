@@ -13,14 +13,21 @@ import (
 // Still watches processes that were stopped by a signal. That holds nobody who has prepared for it: a timer of the
 // program's own can send SIGCONT.
 type Still struct {
-	stood map[string]string // each thread that was seen stopped, with how often it had been switched
+	stood map[string]stop // each thread that was seen stopped
+}
+
+// stop is how often a thread had been switched where it was seen stopped. Its last switch may come after the kernel says
+// that it is stopped, so that one is no sign.
+type stop struct {
+	switches string
+	last     bool
 }
 
 // Goes finds a process below pid that goes on, 0 if there is none. Again says that it had been stopped; else it may
 // only not have come to it yet.
 func (s *Still) Goes(pid int) (goes int, again bool) {
 	if s.stood == nil {
-		s.stood = map[string]string{}
+		s.stood = map[string]stop{}
 	}
 	for _, child := range host.Children(pid) {
 		g, a := s.look(child)
@@ -53,10 +60,10 @@ func (s *Still) look(pid int) (goes, again bool) {
 		was, stood := s.stood[t.Name()]
 		switch state[:min(1, len(state))] {
 		case "T", "t":
-			if stood && was != switches {
+			if stood && was.switches != switches && was.last {
 				return true, true
 			}
-			s.stood[t.Name()] = switches
+			s.stood[t.Name()] = stop{switches, stood}
 		case "D", "Z", "X":
 		default:
 			if stood {
