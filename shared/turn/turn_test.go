@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 func open(t *testing.T, dir string) *Turn {
@@ -69,7 +70,7 @@ func TestTakeInAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("has it\n")
-	select {}
+	time.Sleep(time.Hour) // until it is killed; the runtime ends a program in which all wait for nothing
 }
 
 // Who is killed while he has the turn, and while he changes what is kept, holds nobody up. What he had announced is
@@ -98,7 +99,9 @@ func TestKilled(t *testing.T) {
 		t.Errorf("both change what is kept: %v", err)
 	}
 	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Fatalf("it ended by itself: %v", err)
+	}
 	a.taken(t, true)
 	if m, _ := a.Mark(); m == markOf([]byte("one")) {
 		t.Error("control: nothing was announced")
