@@ -135,3 +135,23 @@ func waitHeard(t *testing.T, b *bench, n int) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// TestClosingServerIsGone: a session that ends while somebody connects is one that has ended, and not one that takes
+// nobody more.
+func TestClosingServerIsGone(t *testing.T) {
+	b := newBench(t, Options{})
+	closed := func(is bool) {
+		b.s.mu.Lock()
+		b.s.closed = is
+		b.s.mu.Unlock()
+	}
+	closed(true)
+	states, err := States(b.root)
+	closed(false)
+	if err != nil || len(states) != 0 {
+		t.Errorf("%+v, %v", states, err)
+	}
+	if states, err = States(b.root); err != nil || len(states) != 1 || states[0].Err != nil { // the control
+		t.Errorf("a session that goes on: %+v, %v", states, err)
+	}
+}

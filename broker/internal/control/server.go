@@ -170,13 +170,17 @@ func (s *Server) admit(fd int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed && len(s.conns) >= s.opt.MaxClients {
+	if s.closed { // as if the client had come a moment later
+		unix.Close(fd)
+		return
+	}
+	if len(s.conns) >= s.opt.MaxClients {
 		if c := s.silent(); c != nil {
 			delete(s.conns, c)
 			c.displace(errf(CodeBusy, "%d clients are connected and this one has said nothing", s.opt.MaxClients))
 		}
 	}
-	if s.closed || len(s.conns) >= s.opt.MaxClients {
+	if len(s.conns) >= s.opt.MaxClients {
 		refuse(fd, errf(CodeBusy, "%d clients are connected: end some", s.opt.MaxClients))
 		return
 	}
