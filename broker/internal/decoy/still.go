@@ -16,8 +16,8 @@ type Still struct {
 	stood map[string]stop // each thread that was seen stopped
 }
 
-// stop is how often a thread had been switched where it was seen stopped. Its last switch may come after the kernel says
-// that it is stopped, so that one is no sign.
+// stop is how often a thread had been switched where it was seen stopped. Its last switch may come after the kernel
+// says that it is stopped, so that one is no sign.
 type stop struct {
 	switches string
 	last     bool
