@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -104,8 +103,7 @@ func (p *Accesses) Observe(ev arbiter.Event) {
 		p.index = map[string]int{}
 	}
 	x.Allow, x.Advice = p.command(&x, q, v)
-	// Who gets no second name mostly moves the first one there at once: what came of it is known at the end.
-	if x.shown = x.denied && p.Live != nil && x.Reason != notify.NeedsTree; x.shown {
+	if x.shown = x.denied && p.Live != nil; x.shown {
 		p.Live(x.line())
 	}
 	p.index[key] = len(p.list)
@@ -171,17 +169,6 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 		cmd += " --access " + x.Op
 	}
 	return cmd, ""
-}
-
-// settle forgets what was refused and is there nonetheless: a name that could be no second one, and was made otherwise.
-func (p *Accesses) settle() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.list = slices.DeleteFunc(p.list, func(x Access) bool {
-		_, err := os.Lstat(x.Path)
-		return x.denied && x.Reason == notify.NeedsTree && err == nil
-	})
-	p.index = nil // its places are others now
 }
 
 // lines is the summary after a run: what was blocked, then what was asked, each with the command for next time.
@@ -260,7 +247,6 @@ func (r *Report) Refused() bool { return len(r.Blocked)+len(r.Calls) > 0 }
 // Summarize says after a run what was refused and asked; left is what the session left that somebody may run outside,
 // and labels those that it carries.
 func Summarize(sid string, p *Accesses, refused *Refusals, left, labels []string, status int, timedOut bool) *Report {
-	p.settle()
 	calls := refused.summary()
 	out := &Report{SID: sid, Status: status, TimedOut: timedOut, Blocked: []Access{}, Asked: []Access{},
 		Calls: append([]string{}, refused.calls()...), Left: append([]string{}, left...)}
