@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 )
 
 func open(t *testing.T, dir string) *Turn {
@@ -70,7 +69,7 @@ func TestTakeInAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("has it\n")
-	time.Sleep(time.Hour) // until it is killed; the runtime ends a program in which all wait for nothing
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is killed; the runtime ends a program in which all wait for nothing
 }
 
 // Who is killed while he has the turn, and while he changes what is kept, holds nobody up. What he had announced is
@@ -83,6 +82,11 @@ func TestKilled(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestTakeInAnotherProcess$")
 	cmd.Env = append(os.Environ(), "SBX_TEST_TURN="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -250,7 +250,7 @@ func (a *applier) change(c *Change) error {
 	in := intent{Target: plan.Bytes(c.layer.Target), Dir: plan.Bytes(path.Dir(c.rel)), Name: plan.Bytes(name),
 		Temp: plan.Bytes(temp)}
 	if c.Op != Added {
-		in.Dev, in.Ino, in.Size, in.Sec, in.Nsec = c.old.Dev, c.old.Ino, c.old.Size, c.old.Mtim.Sec, c.old.Mtim.Nsec
+		in.stamp = stampOf(&c.old)
 	}
 	if err := a.j.note(in); err != nil {
 		return err

@@ -420,8 +420,8 @@ func TestRecover(t *testing.T) {
 	l.write(l.host, "f", "old")
 	var st unix.Stat_t
 	l.check(unix.Lstat(l.host+"/f", &st))
-	in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: ".sbx-replace-apply-s-0", Dev: st.Dev, Ino: st.Ino,
-		Size: st.Size, Sec: st.Mtim.Sec, Nsec: st.Mtim.Nsec}
+	in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: ".sbx-replace-apply-s-0",
+		stamp: stampOf(&st)}
 	killed := func() {
 		j, err := openJournal(l.ses)
 		l.check(err)

@@ -16,17 +16,13 @@ import (
 )
 
 // intent is one line of the journal, written before the host is touched: in Dir below Target the name Temp
-// comes to be for a moment. Ino and the rest say what the host had at the place, zero for nothing.
+// comes to be for a moment. The stamp says what the host had at the place, zero for nothing.
 type intent struct {
 	Target plan.Bytes `json:"target"`
 	Dir    plan.Bytes `json:"dir"`
 	Name   plan.Bytes `json:"name"`
 	Temp   plan.Bytes `json:"temp"`
-	Dev    uint64     `json:"dev"`
-	Ino    uint64     `json:"ino"`
-	Size   int64      `json:"size"`
-	Sec    int64      `json:"sec"`
-	Nsec   int64      `json:"nsec"`
+	stamp
 	// Both are in a second line about the same.
 	Seen bool   `json:"seen,omitempty"` // what is at Temp was compared, and goes
 	Put  *stamp `json:"put,omitempty"`  // the file of ours that is about to take the place of a directory
@@ -41,17 +37,19 @@ type stamp struct {
 	Nsec int64  `json:"nsec"`
 }
 
-func stampOf(fd int) (s stamp, err error) {
+func stampOf(st *unix.Stat_t) stamp { return stamp{st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec} }
+
+func stampAt(fd int) (stamp, error) {
 	var st unix.Stat_t
-	err = unix.Fstat(fd, &st)
-	return stamp{st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec}, err
+	err := unix.Fstat(fd, &st)
+	return stampOf(&st), err
 }
 
 func (i *intent) is(st *unix.Stat_t) bool {
 	if i.Ino == 0 || st.Dev != i.Dev || st.Ino != i.Ino {
 		return false
 	}
-	return st.Mode&unix.S_IFMT == unix.S_IFDIR || st.Size == i.Size && st.Mtim.Sec == i.Sec && st.Mtim.Nsec == i.Nsec
+	return st.Mode&unix.S_IFMT == unix.S_IFDIR || stampOf(st) == i.stamp
 }
 
 // journal is the file by which an apply that was killed is cleaned up after.
@@ -172,6 +170,6 @@ func (i *intent) exchangeBack(dir int) bool {
 		return false
 	}
 	defer unix.Close(put)
-	now, err := stampOf(put)
+	now, err := stampAt(put)
 	return err == nil && i.Put != nil && now == *i.Put && putBack(dir, string(i.Temp), string(i.Name), put) == nil
 }

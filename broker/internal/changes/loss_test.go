@@ -24,7 +24,8 @@ func TestRecoverLooksIntoDirectories(t *testing.T) {
 			l.write(l.host, "d/old", "x")
 			var st unix.Stat_t
 			l.check(unix.Lstat(l.host+"/d", &st))
-			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: temp, Dev: st.Dev, Ino: st.Ino, Size: st.Size}
+			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: temp,
+				stamp: stamp{Dev: st.Dev, Ino: st.Ino, Size: st.Size}}
 			j, err := openJournal(l.ses)
 			l.check(err)
 			l.check(j.note(in))
@@ -65,7 +66,8 @@ func TestRecoverExchangesBack(t *testing.T) {
 			l.check(err)
 			defer unix.Close(root)
 			l.write(l.host, temp, "a file")
-			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: temp, Dev: c.old.Dev, Ino: c.old.Ino}
+			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: temp,
+				stamp: stamp{Dev: c.old.Dev, Ino: c.old.Ino}}
 			l.check(j.note(in))
 			staged, err := pin(root, temp)
 			l.check(err)
@@ -111,7 +113,8 @@ func TestReplaceWithoutExchange(t *testing.T) {
 			defer unix.Close(root)
 			c := &list[0]
 			l.write(l.host, "temp", "a file")
-			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: "temp", Dev: c.old.Dev, Ino: c.old.Ino}
+			in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: "temp",
+				stamp: stamp{Dev: c.old.Dev, Ino: c.old.Ino}}
 			err = (&applier{opt: l.opt(), j: j}).without(c, root, "d", "temp", &in)
 			if got := l.read("d"); name == "as it was" && (err != nil || got != "a file") {
 				t.Errorf("%v, and it is %q", err, got)

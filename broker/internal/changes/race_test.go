@@ -39,7 +39,8 @@ func TestSavesDuringApply(t *testing.T) {
 			last <- text
 		}()
 		l.check(os.WriteFile(l.host+"/"+temp, []byte("staged"), 0o600))
-		in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: temp, Dev: c.old.Dev, Ino: 1}
+		in := intent{Target: plan.Bytes(l.host), Dir: ".", Name: "f", Temp: temp,
+			stamp: stamp{Dev: c.old.Dev, Ino: 1}}
 		if a.replace(c, root, "f", temp, &in) == nil {
 			t.Fatal("replaced what was not compared")
 		}

@@ -51,7 +51,7 @@ func (a *applier) notePut(c *Change, staged int, in *intent) error {
 	if kindOf(&c.old) != Dir || c.Kind == Dir {
 		return nil
 	}
-	put, err := stampOf(staged)
+	put, err := stampAt(staged)
 	if err != nil {
 		return err
 	}

@@ -172,10 +172,10 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 			if err != nil {
 				return err
 			}
-			if same && !c.Attributes && c.OldMode == c.NewMode {
-				return nil
-			}
 			if same && !c.Attributes {
+				if c.OldMode == c.NewMode {
+					return nil
+				}
 				c.Op = Mode
 			}
 		}
