@@ -35,12 +35,16 @@ type Console struct {
 	drawn int  // rows
 	drew  bool // since Hold
 	keys  chan byte
-	input chan []byte
-	ended chan struct{} // closed when Keys is at its end
+	typed []byte        // the guest's keys that it has not got yet
+	moved *sync.Cond    // with mu: typed, held or over is another
+	over  bool          // Keys is at its end
+	ended chan struct{} // closed then
 	once  sync.Once
 }
 
 const (
+	// maxTyped is how much is read for a guest that does not read itself. What is typed beyond waits in the terminal.
+	maxTyped = 256 << 10
 	// maxRest is how much of an unfinished sequence is kept back.
 	maxRest = 4096
 	// redrawTime is how long the guest sees a terminal that is one row shorter. Programs that compare
@@ -50,7 +54,7 @@ const (
 
 func (c *Console) init() {
 	c.once.Do(func() {
-		c.keys, c.input, c.ended = make(chan byte, 256), make(chan []byte, 64), make(chan struct{})
+		c.keys, c.ended, c.moved = make(chan byte, 256), make(chan struct{}), sync.NewCond(&c.mu)
 	})
 }
 
@@ -58,12 +62,8 @@ func (c *Console) init() {
 func (c *Console) CopyInput() {
 	c.init()
 	defer close(c.ended)
-	go func() {
-		for b := range c.input {
-			_, _ = c.Guest.Write(b)
-		}
-	}()
-	defer close(c.input)
+	go c.writeInput()
+	defer c.change(func() { c.over = true })
 	buf := make([]byte, 4096)
 	for {
 		n, err := c.Keys.Read(buf)
@@ -76,23 +76,51 @@ func (c *Console) CopyInput() {
 	}
 }
 
-// passKeys gives keys to the question, if there is one, else to the guest. Both may be dropped: the
-// reader must never wait for a guest that does not read, or no question could be answered.
+// change changes what passKeys and writeInput wait for.
+func (c *Console) change(to func()) {
+	c.init()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to()
+	c.moved.Broadcast()
+}
+
+// passKeys gives keys to the question, if there is one, else to the guest. A guest that does not read has the terminal
+// wait, until there is a question: its keys are read in any case, and dropped if it does not want so many.
 func (c *Console) passKeys(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.held {
-		select {
-		case c.input <- bytes.Clone(b):
-		default:
+		c.typed = append(c.typed, b...)
+		c.moved.Broadcast()
+		for !c.held && len(c.typed) > maxTyped {
+			c.moved.Wait()
 		}
 		return
 	}
-	for _, k := range b {
+	for _, k := range plainKeys(b) {
 		select {
 		case c.keys <- k:
 		default:
 		}
+	}
+}
+
+// writeInput gives the guest its keys, until there will be no more.
+func (c *Console) writeInput() {
+	for {
+		c.mu.Lock()
+		for len(c.typed) == 0 && !c.over {
+			c.moved.Wait()
+		}
+		b := c.typed
+		c.typed = nil
+		c.moved.Broadcast()
+		c.mu.Unlock()
+		if len(b) == 0 {
+			return
+		}
+		_, _ = c.Guest.Write(b)
 	}
 }
 
@@ -157,9 +185,7 @@ func (c *Console) Print(line string) bool {
 func (c *Console) Hold() {
 	c.init()
 	c.write.Lock()
-	c.mu.Lock()
-	c.held, c.drawn, c.drew = true, 0, false
-	c.mu.Unlock()
+	c.change(func() { c.held, c.drawn, c.drew = true, 0, false })
 	c.Flush()
 }
 
@@ -219,17 +245,17 @@ const (
 	// Within margins rows would scroll away, or be a letter wide. Nothing is seen of an update that does not end
 	// (2026), nor of what goes to a printer. Setting margins moves the cursor.
 	seen = "\x1b[?2026l\x1b[4i\x1b7\x1b[?69l\x1b[r\x1b8"
-	// ownColors makes the colours of text, which may be one and the same, those of the terminal again. They stay: only a
-	// program knows what it wants. The last is for Linux.
-	ownColors = "\x1b]110\x1b\\\x1b]111\x1b\\\x1b]105\x1b\\\x1b]R\x1b\\"
+	// itself is for text that was altered. Its colours, which may be one and the same, are those of the terminal again
+	// (the last is for Linux). It goes to the screen and not to the status line, no image lies over it, and what is below
+	// it can be erased. All stays: only a program knows what it wants.
+	itself = "\x1b]110\x1b\\\x1b]111\x1b\\\x1b]105\x1b\\\x1b]R\x1b\\" + "\x1b[0$}" + "\x1b_Ga=d,d=a,q=2\x1b\\" + "\x1b[0\"q"
+	single = "\x1b#5" // a row of single width, which the guest's may not have been
 )
 
 // Draw implements Screen. On the alternate screen the question covers the last rows; elsewhere it stands
 // below the cursor, where room is made first.
 func (c *Console) Draw(lines ...string) {
-	c.mu.Lock()
-	c.held = true // Clear has given them back
-	c.mu.Unlock()
+	c.change(func() { c.held = true }) // Clear has given them back
 	cols, rows := c.size()
 	if len(lines) > rows-2 {
 		lines = lines[len(lines)-max(rows-2, 1):]
@@ -241,9 +267,10 @@ func (c *Console) Draw(lines ...string) {
 		c.scan.state = ground
 	}
 	b.WriteString(seen)
-	if c.scan.recolored {
-		b.WriteString(ownColors)
-		c.scan.recolored = false
+	row := "\x1b[2K\x1b[7m"
+	if c.scan.altered {
+		b.WriteString(itself)
+		row = single + row
 	}
 	if !c.scan.alt {
 		for range lines {
@@ -261,7 +288,7 @@ func (c *Console) Draw(lines ...string) {
 		} else {
 			b.WriteString("\r\n")
 		}
-		b.WriteString("\x1b[2K\x1b[7m" + l[:min(len(l), cols-1)] + "\x1b[m")
+		b.WriteString(row + l[:min(len(l), cols-1)] + "\x1b[m")
 	}
 	c.drawn, c.drew = len(lines), true
 	_, _ = c.Out.Write(b.Bytes())

@@ -25,6 +25,7 @@ type DevTTY struct {
 	saved   *unix.Termios
 	shown   atomic.Bool
 	lines   []string
+	more    []byte // of what was read for ReadKey
 
 	mu    sync.Mutex // for what of the terminal is whose
 	taken bool       // keys are read by CopyInput
@@ -164,7 +165,7 @@ func (d *DevTTY) Draw(lines ...string) {
 
 // Flush implements Screen.
 func (d *DevTTY) Flush() {
-	if d.held || d.shown.Load() {
+	if d.more = nil; d.held || d.shown.Load() {
 		d.Console.Flush()
 	}
 }
@@ -215,22 +216,34 @@ func (d *DevTTY) ReadKey(ctx context.Context) (byte, error) {
 		if d.held {
 			return d.Console.ReadKey(ctx)
 		}
-		wait := pollEvery
-		if end, ok := ctx.Deadline(); ok {
-			wait = min(wait, max(time.Until(end), time.Millisecond))
+		if len(d.more) > 0 {
+			k := d.more[0]
+			d.more = d.more[1:]
+			return k, nil
 		}
-		fds := []unix.PollFd{{Fd: int32(d.Keys.Fd()), Events: unix.POLLIN}}
-		if n, err := unix.Poll(fds, int(wait.Milliseconds())); err != nil || n == 0 || !d.foreground() {
-			continue
-		}
-		var b [1]byte
-		n, err := unix.Read(int(d.Keys.Fd()), b[:])
-		switch {
-		case n == 1:
-			return b[0], nil
-		case err == unix.EINTR || err == unix.EAGAIN:
-		default:
-			return 0, io.EOF
+		if err := d.readMore(ctx); err != nil {
+			return 0, err
 		}
 	}
+}
+
+// readMore reads the keys that come within a moment.
+func (d *DevTTY) readMore(ctx context.Context) error {
+	wait := pollEvery
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, max(time.Until(end), time.Millisecond))
+	}
+	fds := []unix.PollFd{{Fd: int32(d.Keys.Fd()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(fds, int(wait.Milliseconds())); err != nil || n == 0 || !d.foreground() {
+		return nil
+	}
+	var b [256]byte
+	n, err := unix.Read(int(d.Keys.Fd()), b[:])
+	switch {
+	case n > 0:
+		d.more = plainKeys(b[:n])
+	case err != unix.EINTR && err != unix.EAGAIN:
+		return io.EOF
+	}
+	return nil
 }

@@ -12,16 +12,16 @@ import (
 // last complete sequence ends, so that nothing is drawn into the middle of one, and what else of the
 // guest's changes how a question looks and DECSC does not keep.
 type scanner struct {
-	state   scanState
-	args    [32]byte // of the control sequence that is being read, or the beginning of a string
-	nargs   int
-	command bool // the string that is being read is an OSC
-	alt     bool
+	state scanState
+	args  [32]byte // of the control sequence that is being read, or the beginning of a string
+	nargs int
+	kind  byte // of the string or the escape sequence that is being read: what stands behind ESC
+	alt   bool
 
-	rows      string // the sequence that set the margins above and below; "": none did
-	sides     bool   // margins left and right are allowed (DECLRMM)
-	columns   string // the sequence that set those
-	recolored bool   // the colours of text may be others than the terminal's own
+	rows    string // the sequence that set the margins above and below; "": none did
+	sides   bool   // margins left and right are allowed (DECLRMM)
+	columns string // the sequence that set those
+	altered bool   // text may look or lie otherwise than it does of itself: see itself
 }
 
 type scanState uint8
@@ -79,6 +79,7 @@ func (s *scanner) step(c byte) {
 	case charset:
 		if c >= 0x30 && c < 0x7f {
 			s.state = ground
+			s.altered = s.altered || s.kind == '#' && c != '5' // rows of double width and height
 		}
 	case control:
 		switch {
@@ -90,11 +91,10 @@ func (s *scanner) step(c byte) {
 			s.nargs++
 		}
 	case text:
+		s.inText(c)
 		if c == 0x07 {
 			s.state = ground
-			return
 		}
-		s.inText(c)
 	case textEscape:
 		s.afterEscape(c) // ESC \ is the end, any other escape sequence ends the string too
 	}
@@ -105,13 +105,17 @@ func (s *scanner) afterEscape(c byte) {
 	case c == '[':
 		s.state, s.nargs = control, 0
 	case c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_':
-		s.state, s.nargs, s.command = text, 0, c == ']'
+		s.state, s.nargs, s.kind = text, 0, c
 	case c >= 0x20 && c < 0x30:
-		s.state = charset
+		s.state, s.kind = charset, c
 	case c < 0x20: // obeyed in the middle of a sequence
 	default:
-		if s.state = ground; c == 'c' {
-			*s = scanner{}
+		s.state = ground
+		switch c {
+		case 'c': // not all terminals take back all of it
+			*s = scanner{altered: s.altered}
+		case 'V': // text that cannot be erased (SPA)
+			s.altered = true
 		}
 	}
 }
@@ -122,24 +126,43 @@ func (s *scanner) eightBit(r rune) {
 	case 0x9b:
 		s.state, s.nargs = control, 0
 	case 0x90, 0x98, 0x9d, 0x9e, 0x9f:
-		s.state, s.nargs, s.command = text, 0, r == 0x9d
+		s.state, s.nargs, s.kind = text, 0, byte(r-0x40)
+	case 0x96:
+		s.altered = true
 	}
 }
 
-// inText looks at the beginning of a string for the commands that change colours (4, 5, 10, 11, kitty's 21, Linux's P).
+// inText looks at the beginning of a string. Kitty's images (APC G) lie over text. A command (OSC) has a number and a
+// semicolon, and alters nothing if it is one that is known: terminals have many others for colours.
 func (s *scanner) inText(c byte) {
-	if s.nargs > 2 || !s.command {
+	if c < 0x20 && c != 0x07 || c == 0x7f || s.nargs < 0 { // what terminals leave out; all of it was looked at
 		return
 	}
-	s.args[s.nargs] = c
-	s.nargs++
-	switch string(s.args[:s.nargs]) {
-	case "4;", "5;", "10;", "11;", "21;", "P":
-		s.recolored = true
+	switch {
+	case s.kind == '_':
+		s.altered = s.altered || c == 'G'
+	case s.kind != ']':
+	case c >= '0' && c <= '9' && s.nargs < len(s.args):
+		s.args[s.nargs] = c
+		s.nargs++
+		return
+	default:
+		s.altered = s.altered || c != ';' || !harmless(string(bytes.TrimLeft(s.args[:s.nargs], "0")))
 	}
+	s.nargs = -1
 }
 
-// done looks at a finished control sequence for the alternate screen and for margins.
+// harmless says which commands have to do with no text: titles (0 is empty here), directories, links, notifications,
+// progress, the clipboard, and the marks of shells.
+func harmless(number string) bool {
+	switch number {
+	case "", "1", "2", "7", "8", "9", "52", "99", "133", "633", "777":
+		return true
+	}
+	return false
+}
+
+// done looks at a finished control sequence for the alternate screen, margins, and what alters text.
 func (s *scanner) done(final byte) {
 	a := s.args[:s.nargs]
 	numbers := len(bytes.Trim(a, "0123456789;")) == 0
@@ -150,6 +173,10 @@ func (s *scanner) done(final byte) {
 		s.columns = "\x1b[" + string(a) + "s"
 	case final == 'p' && string(a) == "!": // DECSTR
 		s.rows, s.sides, s.columns = "", false, ""
+	case final == 'Q' && bytes.Contains(a, []byte("#")), // colours of before (XTPOPCOLORS)
+		final == 'q' && bytes.Contains(a, []byte(`"`)), // text that cannot be erased (DECSCA)
+		final == '}' && bytes.Contains(a, []byte("$")): // text goes to the status line (DECSASD)
+		s.altered = true
 	}
 	if len(a) == 0 || a[0] != '?' || final != 'h' && final != 'l' {
 		return
