@@ -105,6 +105,7 @@ type pipes struct {
 	to     [3]io.Writer
 	theirs [3]*os.File // closed once they were handed over
 	ours   [3]*os.File
+	loan   *handover.Loan // of the program's standard input
 	wg     sync.WaitGroup
 }
 
@@ -116,7 +117,7 @@ func (p *pipes) open(e *control.Exec, c Command) error {
 		f, _ := x.(*os.File)
 		var err error
 		switch {
-		case f != nil && handover.Check(i, int(f.Fd())) == nil:
+		case f != nil && handover.Direct(i, f):
 			e.Files[i] = f
 			continue
 		case i == 2 && p.ours[1] != nil && handover.Same(f, stdout):
@@ -148,10 +149,7 @@ func (p *pipes) start() {
 			continue
 		}
 		if i == 0 {
-			go func() {
-				_, _ = io.Copy(p.ours[0], p.from)
-				p.ours[0].Close()
-			}()
+			p.loan = handover.Feed(p.from, p.ours[0])
 			continue
 		}
 		p.wg.Add(1)
@@ -198,6 +196,7 @@ func (p *pipes) copy(i int) {
 }
 
 func (p *pipes) finish() {
+	p.settle()
 	for i := 1; i < 3; i++ {
 		if p.ours[i] != nil {
 			_ = p.ours[i].SetReadDeadline(time.Unix(1, 0))
@@ -206,8 +205,15 @@ func (p *pipes) finish() {
 	p.wg.Wait()
 }
 
+// settle has who reads the caller's pipe next find what the program has left.
+func (p *pipes) settle() {
+	p.loan.Settle()
+	p.loan = nil
+}
+
 // close lets go of what is left; the one that is written to belongs to whoever copies.
 func (p *pipes) close() {
+	p.settle()
 	for i := range p.ours {
 		if p.theirs[i] != nil {
 			p.theirs[i].Close()

@@ -22,6 +22,7 @@ type stdio struct {
 	theirs [3]*os.File // the ends of relays that the child gets
 	ours   [3]*os.File
 	caller [3]*os.File
+	loan   *handover.Loan // of the caller's pipe
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	err    error
@@ -89,7 +90,7 @@ func prepareStdio(p *plan.Plan, files [3]*os.File) (*stdio, error) {
 			}
 			s.theirs[i], files[i] = f, f
 		}
-		if kind == plan.Reopen || handover.Check(i, int(f.Fd())) == nil {
+		if kind == plan.Reopen || handover.Direct(i, f) {
 			s.child[i] = int(f.Fd())
 			continue
 		}
@@ -124,10 +125,7 @@ func (s *stdio) closeChildSide() {
 // relay copies between the caller's descriptors and the pipes that stand for them.
 func (s *stdio) relay() {
 	if s.ours[0] != nil {
-		go func() {
-			_, _ = io.Copy(s.ours[0], s.caller[0])
-			s.ours[0].Close()
-		}()
+		s.loan = handover.Feed(s.caller[0], s.ours[0])
 	}
 	for i := 1; i < 3; i++ {
 		if s.ours[i] == nil {
@@ -155,6 +153,7 @@ func (s *stdio) failed(i int, err error) {
 
 // drain waits until everything that the program wrote has been passed on, and says why that could not be.
 func (s *stdio) drain() error {
+	s.loan.Settle()
 	s.wg.Wait()
 	return s.err
 }

@@ -248,7 +248,8 @@ const (
 	// itself is for text that was altered. Its colours, which may be one and the same, are those of the terminal again
 	// (the last is for Linux). It goes to the screen and not to the status line, no image lies over it, and what is below
 	// it can be erased. All stays: only a program knows what it wants.
-	itself = "\x1b]110\x1b\\\x1b]111\x1b\\\x1b]105\x1b\\\x1b]R\x1b\\" + "\x1b[0$}" + "\x1b_Ga=d,d=a,q=2\x1b\\" + "\x1b[0\"q"
+	itself = "\x1b]110\x1b\\\x1b]111\x1b\\\x1b]105\x1b\\\x1b]R\x1b\\" +
+		"\x1b[0$}" + "\x1b_Ga=d,d=a,q=2\x1b\\" + "\x1b[0\"q"
 	single = "\x1b#5" // a row of single width, which the guest's may not have been
 )
 

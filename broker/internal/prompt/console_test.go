@@ -339,7 +339,8 @@ func TestNothingUnseenStaysForAQuestion(t *testing.T) {
 		}
 	}
 	// What changes nothing of this is left alone, so that a person's own colours and a program's margins stay.
-	for _, guest := range []string{"plain", "\x1b]0;10;11;\x07", "\x1b]133;A\x07", "\x1b#5", "\x1b(0", "\x1b[#P", "\x1bP11;\x1b\\", "\x1b[2;3r\x1bc", "\x1b[2;3r\x1b[!p",
+	for _, guest := range []string{"plain", "\x1b]0;10;11;\x07", "\x1b]133;A\x07", "\x1b#5", "\x1b(0", "\x1b[#P",
+		"\x1bP11;\x1b\\", "\x1b[2;3r\x1bc", "\x1b[2;3r\x1b[!p",
 		"\x1b[1;1;2;2;1$r", "\x1b[?69h\x1b[4;5s\x1b[?69l", "\x1b[s"} {
 		before, after := questionBytes(t, guest)
 		if strings.Contains(before, "\x1b]") || strings.Contains(before, single) || !strings.HasSuffix(after, restoreState) {

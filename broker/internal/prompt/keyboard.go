@@ -21,7 +21,7 @@ func plainKeys(b []byte) []byte {
 	return out
 }
 
-// keySequence reads the sequence of n bytes at the beginning of b, which is CSI KEY[:SHIFTED…];MODIFIERS[:EVENT][;…]u or
+// keySequence reads the sequence of n bytes at the beginning of b: CSI KEY[:SHIFTED[:…]][;MODIFIERS[:EVENT][;…]]u or
 // CSI 27;MODIFIERS;KEY~. The key is empty where one was let go or repeats, and for Shift and its like alone.
 func keySequence(b []byte) (key []byte, n int) {
 	rest, ok := bytes.CutPrefix(b, []byte("\x1b["))
