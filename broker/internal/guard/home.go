@@ -51,6 +51,7 @@ func homeSession() (out []Rule) {
 		".elan/bin", ".juliaup/bin", ".foundry/bin", ".krew/bin", ".config/composer/vendor/bin", ".nix-profile",
 		".local/share/pnpm", ".pixi/bin", ".rye/shims", ".proto/bin", ".proto/shims", ".local/share/coursier/bin",
 		".lmstudio/bin", ".rd/bin", ".pulumi/bin", ".fly/bin", ".swiftly/bin", ".local/share/swiftly/bin")
+	add("programs of sbx's own, found first (PATH)", ".local/share/sbx")
 	return out
 }
 

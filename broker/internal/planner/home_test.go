@@ -22,7 +22,8 @@ func TestAtHome(t *testing.T) {
 		config string
 	}{
 		{"/home/u/.config", []string{"autostart", "systemd", "nvim", "go"}, "", false, ""},
-		{"/home/u/.local", []string{"bin", "share/applications", "lib/python*/site-packages/*.pth"}, "", false, ""},
+		{"/home/u/.local", []string{"bin", "share/applications", "share/sbx", "lib/python*/site-packages/*.pth"}, "",
+			false, ""},
 		{"/home/u/.local/lib/python3.9", []string{"site-packages/*.pth", "site-packages/sitecustomize*"}, "", false, ""},
 		{"/home/u/.local/lib/python3.9/site-packages", []string{"*.pth"}, "", false, ""},
 		{"/home/u/.local/lib/perl", nil, "*.pth", false, ""},
