@@ -31,8 +31,11 @@ type Layer struct {
 // containers is the Why of the place where a session keeps containers: nothing in it is a change of the host's files.
 const containers = "--containers"
 
-// Layers lists the layers of the session whose folder is dir. Those that nobody asked for (caches, what the
-// profile shows through an overlay) are left out unless all is set.
+// cache is the Why of what tools can make again.
+const cache = "cache"
+
+// Layers lists the layers of the session whose folder is dir. Those of caches are left out unless all is set. No other
+// is: whoever applies what is listed loses the rest, and a person may have wanted that.
 func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 	var out []Layer
 	top := dir + "/overlay/"
@@ -46,10 +49,7 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 		if m.Kind != plan.Overlay && m.Kind != plan.Bind || !strings.HasPrefix(string(upper), top) {
 			continue
 		}
-		if m.Why == containers {
-			continue
-		}
-		if !all && (m.Why == "cache" || strings.HasPrefix(m.Why, "profile ")) {
+		if m.Why == containers || m.Why == cache && !all {
 			continue
 		}
 		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p),

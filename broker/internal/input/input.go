@@ -201,9 +201,7 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 	if err := r.requestGrants(in); err != nil {
 		return err
 	}
-	if r.Keep && !slices.ContainsFunc(in.Grants, func(g planner.Grant) bool {
-		return g.Mode == planner.Overlay && !strings.HasPrefix(g.Why, planner.ProfileWhy)
-	}) {
+	if r.Keep && !slices.ContainsFunc(in.Grants, func(g planner.Grant) bool { return g.Mode == planner.Overlay }) {
 		r.Warn(keepsNothing)
 	}
 	return nil
