@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -96,13 +99,30 @@ func Recover(dir string) error {
 		return fmt.Errorf("opening journal: %w", err)
 	}
 	defer f.Close()
-	var problem error
-	var list []intent
-	r := bufio.NewScanner(f)
-	r.Buffer(nil, 64<<10)
-	for r.Scan() {
+	list, err := readIntents(f)
+	var problems []string
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	for _, i := range list {
+		if err := i.undo(); err != nil && !slices.Contains(problems, err.Error()) {
+			problems = append(problems, err.Error())
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("cleaning up after an interrupted apply: %s", strings.Join(problems, "; "))
+	}
+	return os.Remove(p)
+}
+
+// readIntents reads a journal. A line is as long as the path that it names, and paths have no greatest length.
+func readIntents(f io.Reader) (list []intent, err error) {
+	r := bufio.NewReader(f)
+	for err == nil {
+		var line []byte
+		line, err = r.ReadBytes('\n')
 		var i intent
-		if json.Unmarshal(r.Bytes(), &i) != nil {
+		if json.Unmarshal(line, &i) != nil {
 			continue // the last line of a full disk: nothing was done after it
 		}
 		switch n := len(list) - 1; {
@@ -114,18 +134,10 @@ func Recover(dir string) error {
 			list = append(list, i)
 		}
 	}
-	for _, i := range list {
-		if err := i.undo(); err != nil {
-			problem = err
-		}
+	if err == io.EOF {
+		err = nil
 	}
-	if problem == nil {
-		problem = r.Err()
-	}
-	if problem != nil {
-		return fmt.Errorf("cleaning up after an interrupted apply: %w", problem)
-	}
-	return os.Remove(p)
+	return list, err
 }
 
 func (i *intent) undo() error {
@@ -134,7 +146,7 @@ func (i *intent) undo() error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("opening %s: %w", i.Target.Quote(), err)
 	}
 	defer unix.Close(root)
 	dir, err := openBelow(root, string(i.Dir))
@@ -142,9 +154,16 @@ func (i *intent) undo() error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("opening %s: %w", plan.Bytes(filepath.Join(string(i.Target), string(i.Dir))).Quote(), err)
 	}
 	defer unix.Close(dir)
+	temp := plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote()
+	remove := func() error {
+		if err := removeAll(dir, string(i.Temp)); err != nil {
+			return fmt.Errorf("removing %s: %w", temp, err)
+		}
+		return nil
+	}
 	var st unix.Stat_t
 	if err := lstatAt(dir, string(i.Temp), &st); err != nil {
 		return nil // the usual end
@@ -155,12 +174,12 @@ func (i *intent) undo() error {
 			return nil
 		}
 		if i.exchangeBack(dir) {
-			return removeAll(dir, string(i.Temp))
+			return remove()
 		}
-		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it",
-			plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote(), i.Name.Quote())
+		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it", temp,
+			i.Name.Quote())
 	}
-	return removeAll(dir, string(i.Temp))
+	return remove()
 }
 
 // exchangeBack gives a directory its name again where a file of ours has it, to which nobody has written.

@@ -49,6 +49,58 @@ func TestRecoverLooksIntoDirectories(t *testing.T) {
 	}
 }
 
+// A journal is read whatever length its lines have: a program that makes deep directories of bytes that are not UTF-8
+// must not leave an apply that nobody can end. What cannot be cleaned up is named, each place of it.
+func TestRecoverReadsLongLines(t *testing.T) {
+	const temp = ".sbx-replace-apply-s-0"
+	name := strings.Repeat("\xff", 230)
+	for label, depth := range map[string]int{"deep": 60, "flat": 1} {
+		t.Run(label, func(t *testing.T) {
+			l := newLab(t)
+			at, err := openRoot(l.host)
+			l.check(err)
+			for range depth {
+				l.check(unix.Mkdirat(at, name, 0o755))
+				next, err := openSame(at, name)
+				unix.Close(at)
+				l.check(err)
+				at = next
+			}
+			defer unix.Close(at)
+			fd, err := unix.Openat(at, temp, unix.O_CREAT|unix.O_WRONLY, 0o644)
+			l.check(err)
+			unix.Close(fd)
+			j, err := openJournal(l.ses)
+			l.check(err)
+			dir := strings.TrimSuffix(strings.Repeat(name+"/", depth), "/")
+			l.check(j.note(intent{Target: plan.Bytes(l.host), Dir: plan.Bytes(dir), Name: "f", Temp: temp}))
+			l.write(l.host, "f/x", "")
+			for _, not := range []string{"f", "f/x"} { // no directory of ours, and no directory
+				l.check(j.note(intent{Target: plan.Bytes(l.host), Dir: plan.Bytes(not), Name: "f", Temp: temp}))
+			}
+			info, err := j.f.Stat()
+			l.check(err)
+			if long := info.Size() > 64<<10; long != (depth > 1) {
+				t.Fatalf("a journal of %d bytes", info.Size())
+			}
+			l.check(j.f.Close())
+			if err := Recover(l.ses); err == nil || !strings.Contains(err.Error(), "/f/x: not a directory") {
+				t.Errorf("%v does not name what was not cleaned up", err)
+			}
+			if _, err := unix.Openat(at, temp, unix.O_RDONLY, 0); err != unix.ENOENT {
+				t.Errorf("our copy is left: %v", err)
+			}
+			l.check(os.Remove(l.host + "/f/x"))
+			if err := Recover(l.ses); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Lstat(l.ses + "/apply.jsonl"); err == nil {
+				t.Error("the journal is left")
+			}
+		})
+	}
+}
+
 // A file that takes the place of a directory is exchanged with it. After a kill right behind that the directory is put
 // back, unless somebody has written to the file since.
 func TestRecoverExchangesBack(t *testing.T) {

@@ -283,11 +283,14 @@ func (t *Term) apply(o changeOptions) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	lock, err := t.LockEnded(c.sid, c.dir)
+	lock, err := lockEnded(c.sid, c.dir)
 	if err != nil {
 		return t.Fail(err)
 	}
 	defer lock.Close()
+	if err := changes.Recover(c.dir); err != nil {
+		return t.Fail(&planner.Refusal{What: err.Error(), Hint: "sbx apply " + c.sid + " goes on when that is put right"})
+	}
 	done := t.Busy("comparing the layers of session " + c.sid)
 	list, err := changes.Scan(c.layers, c.only)
 	done()
@@ -377,9 +380,20 @@ func (t *Term) refusedChanges(c *collected, err error) int {
 		Hint: "--allow KIND or --force accepts them, --skip leaves them out; PATH... chooses"})
 }
 
-// LockEnded makes sure that nobody writes to the session's layers, and cleans up after an apply that was
-// killed.
+// LockEnded makes sure that nobody writes to the session's layers, which are about to go, and cleans up after an apply
+// that was killed. What cannot be cleaned up is said and keeps nothing from going: it is the host's and stays there.
 func (t *Term) LockEnded(sid, dir string) (*os.File, error) {
+	lock, err := lockEnded(sid, dir)
+	if err == nil {
+		if problem := changes.Recover(dir); problem != nil {
+			t.Warn(problem.Error())
+		}
+	}
+	return lock, err
+}
+
+// lockEnded makes sure that nobody writes to the session's layers.
+func lockEnded(sid, dir string) (*os.File, error) {
 	// First: the lock is the session's own where that has not ended, and this call's afterwards. What has ended does
 	// not begin again.
 	if session.Alive(dir) {
@@ -389,15 +403,7 @@ func (t *Term) LockEnded(sid, dir string) (*os.File, error) {
 		}
 		return nil, &planner.Refusal{What: "session " + sid + what, Hint: "wait for its end, or end it"}
 	}
-	lock, err := changes.Lock(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := changes.Recover(dir); err != nil {
-		lock.Close()
-		return nil, err
-	}
-	return lock, nil
+	return changes.Lock(dir)
 }
 
 // discard throws it away.
