@@ -10,8 +10,11 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"strings"
 	"testing"
+
+	"sbx.example/sbx/shared/proxied"
 )
 
 // hints asks one.test with the placeholder and returns the hints before the answer, and that.
@@ -132,6 +135,66 @@ func TestNothingComesBackLater(t *testing.T) {
 			if h.Get("X-Last") != "Bearer "+ghost+" of all" || !strings.HasPrefix(body, "Bearer sbx-hidden-") ||
 				!strings.HasSuffix(body, " of all") {
 				t.Errorf("%s: %v %q", host, h, body)
+			}
+		}
+	}
+}
+
+// A program cannot have the beginning of a value covered as the end of a text that it chooses, so that the value is not
+// known any more.
+func TestNothingComesBackBesideChosenTexts(t *testing.T) {
+	l := newLab(t, func(c *proxied.Config) {
+		c.Sites[0].Places = append(c.Sites[0].Places, proxied.Place{Secret: "one", Query: "t"})
+	}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Query", r.URL.RawQuery)
+		_, _ = io.WriteString(w, r.URL.RawQuery+" and "+r.Header.Get("Authorization"))
+	})
+	junk := "j=" + strings.Repeat("z", 60) + "&t="
+	for _, token := range []string{"", junk + real[:4], basic(junk, "me")[6:], basic("sbx", ghost)[6:]} {
+		head := map[string]string{}
+		if token != "" {
+			head["Authorization"] = "Basic " + token
+		}
+		_, h, text := l.do(l.client(true), "GET", "https://one.test/?"+junk+ghost, head, nil)
+		if want := junk + ghost; h.Get("X-Query") != want {
+			t.Errorf("token %q: header %s, want %s", token, h.Get("X-Query"), want)
+		}
+		hidden := strings.Repeat("sbx-hidden-", 3)[:len(url.QueryEscape(real))]
+		want := junk + hidden + " and " + head["Authorization"]
+		if text != want { // what has no value in it comes back as it was said
+			t.Errorf("token %q: body %s, want %s", token, text, want)
+		}
+	}
+}
+
+// A password comes back neither in its header's spelling nor, in a later answer, behind another user.
+func TestNothingComesBackInBase64(t *testing.T) {
+	var said []string
+	l := newLab(t, func(c *proxied.Config) {
+		c.Sites[0].Places[0] = proxied.Place{Secret: "one", Basic: true, User: "me"}
+	}, func(w http.ResponseWriter, r *http.Request) {
+		if v := r.Header.Get("Authorization"); v != "" {
+			said = append(said, v)
+		}
+		_, _ = io.WriteString(w, strings.Join(said, "\n"))
+	})
+	users := []string{"", "a", "ab", "abc"}
+	for i, user := range users {
+		head := map[string]string{"Authorization": basic(user, ghost)}
+		_, _, text := l.do(l.client(true), "GET", "https://one.test/", head, nil)
+		if said[i] != basic(user, real) { // control
+			t.Fatalf("the server has %q", said[i])
+		}
+		if list := strings.Split(text, "\n"); strings.Trim(list[i][6:], "-bdehinsx") != "" {
+			t.Errorf("%q comes back", list[i])
+		}
+	}
+	_, _, text := l.do(l.client(true), "GET", "https://one.test/", nil, nil)
+	for i, line := range strings.Split(text, "\n") {
+		value := said[i][6+(len(users[i])+1)*4/3:]
+		for n := 2; n < len(value)-8; n++ {
+			if strings.Contains(line, value[n:n+4]) {
+				t.Errorf("%q of %q comes back later", value[n:n+4], line)
 			}
 		}
 	}

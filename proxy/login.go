@@ -263,32 +263,28 @@ func (l *login) find(v any, found map[int]string) error {
 }
 
 // cover has placeholders for the tokens that there are.
-func (l *login) cover() *strings.Replacer {
+func (l *login) cover() []covered {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.covering(nil)
 }
 
 // covering has placeholders for tokens, those from before and those that are new.
-func (l *login) covering(found map[int]string) *strings.Replacer {
-	var pairs []string
+func (l *login) covering(found map[int]string) (list []covered) {
 	for i, t := range l.tokens {
 		for _, value := range []string{t.Value, found[i]} {
-			for _, s := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-				if len(s) >= leastCovered {
-					pairs = append(pairs, s, t.Placeholder)
-				}
-			}
+			s := &secret{Secret: proxied.Secret{Placeholder: t.Placeholder}, value: value}
+			list = covering(list, s, s.texts()...)
 		}
 	}
-	return strings.NewReplacer(pairs...)
+	return list
 }
 
 // swap has placeholders stand where tokens are.
-func (l *login) swap(v any, cover *strings.Replacer) any {
+func (l *login) swap(v any, cover []covered) any {
 	switch v := v.(type) {
 	case string:
-		return cover.Replace(v)
+		return replaced(v, cover)
 	case []any:
 		for i, x := range v {
 			v[i] = l.swap(x, cover)
@@ -301,7 +297,7 @@ func (l *login) swap(v any, cover *strings.Replacer) any {
 				out[key] = l.tokens[i].Placeholder
 				continue
 			}
-			out[cover.Replace(key)] = l.swap(x, cover)
+			out[replaced(key, cover)] = l.swap(x, cover)
 		}
 		return out
 	}

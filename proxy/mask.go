@@ -5,18 +5,18 @@ package main
 import (
 	"bytes"
 	"io"
-	"strings"
 )
 
-// mask is a body in which a text is covered, as long as it is: a server may send back what it was sent. What comes is
-// handed on at once, but for an end that may be the text's beginning.
+// mask is a body in which texts are covered, as long as they are: a server may send back what it was sent. What comes
+// is handed on at once, but for an end that may be the beginning of one.
 type mask struct {
 	io.Closer
 	from            io.Reader
-	text, cover     []byte
-	buf             []byte
-	at, ready, full int // of buf: what was handed on, what can be, what was read
-	back            int // a beginning up to this long is not kept back; what follows it is covered
+	cover           []covered
+	buf             []byte // as it came
+	spans           []span // of buf, in order; one may have begun before it
+	at, ready, full int    // of buf: what was handed on, what can be, what was read
+	back            int    // a beginning up to this long is not kept back; what follows it is covered
 	err             error
 }
 
@@ -24,14 +24,16 @@ type mask struct {
 const maskBuffer = 64 << 10
 
 // newMask takes the length of the body, if that is known: a short one takes a short buffer.
-func newMask(from io.ReadCloser, text string, length int64) *mask {
-	const word = "sbx-hidden-"
-	size := max(int64(maskBuffer), int64(len(text))+1)
-	if length >= 0 {
-		size = min(size, max(length, int64(len(text)))+1)
+func newMask(from io.ReadCloser, cover []covered, length int64) *mask {
+	longest := 0
+	for _, c := range cover {
+		longest = max(longest, len(c.text))
 	}
-	return &mask{Closer: from, from: from, text: []byte(text), buf: make([]byte, size),
-		cover: []byte(strings.Repeat(word, len(text)/len(word)+1)[:len(text)])}
+	size := max(maskBuffer, int64(longest+leastCovered)) // what is kept back, also of a socket, and one byte more
+	if length >= 0 {
+		size = min(size, max(length, int64(longest))+1)
+	}
+	return &mask{Closer: from, from: from, cover: cover, buf: make([]byte, size)}
 }
 
 func (m *mask) Read(b []byte) (int, error) {
@@ -39,30 +41,48 @@ func (m *mask) Read(b []byte) (int, error) {
 		if m.err != nil {
 			return 0, m.err
 		}
-		begin := max(m.ready-m.back, 0)
-		held := copy(m.buf, m.buf[begin:m.full])
+		m.drop(max(m.ready-m.back, 0))
+		held := m.full
 		n, err := m.from.Read(m.buf[held:])
-		m.at, m.full, m.err = m.ready-begin, held+n, err
-		m.take()
+		m.full, m.err = held+n, err
+		m.take(held)
 	}
 	n := copy(b, m.buf[m.at:m.ready])
+	const word = "sbx-hidden-"
+	for _, s := range m.spans {
+		for i := max(s.from, m.at); i < min(s.to, m.at+n); i++ {
+			b[i-m.at] = word[(i-s.from)%len(word)]
+		}
+	}
 	m.at += n
 	return n, nil
 }
 
-// take covers the text in what was read, and keeps back what may be its beginning.
-func (m *mask) take() {
-	b := m.buf[:m.full]
-	for at := b; ; {
-		i := bytes.Index(at, m.text)
-		if i < 0 {
-			break
+// drop forgets the first bytes.
+func (m *mask) drop(n int) {
+	m.full = copy(m.buf, m.buf[n:m.full])
+	m.at, m.ready = m.at-n, m.ready-n
+	left := m.spans[:0]
+	for _, s := range m.spans {
+		if s.to > n {
+			left = append(left, span{s.from - n, s.to - n, s.by})
 		}
-		at = at[i+copy(at[i:], m.cover):]
 	}
+	m.spans = left
+}
+
+// take finds texts in what was read, of which the first bytes were known, and keeps back what may begin one.
+func (m *mask) take(known int) {
+	b := m.buf[:m.full]
+	m.spans = spans(m.spans, b, m.cover, known)
 	m.ready = m.full
-	if n := beginning(b, m.text); m.err == nil && n > m.back {
-		m.ready = max(m.full-n, m.at)
+	if m.err != nil {
+		return
+	}
+	for _, c := range m.cover {
+		if n := beginning(b, c.text); n > m.back {
+			m.ready = max(min(m.ready, m.full-n), m.at)
+		}
 	}
 }
 

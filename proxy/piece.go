@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,13 +23,38 @@ type piece struct {
 
 const maxByte = math.MaxInt64
 
+// wholly is a head without what asks for a part of the answer in a way that is not understood: any header about a range
+// but these. Azure's own says what Range does, and comes first.
+func wholly(h http.Header) http.Header {
+	out := http.Header{}
+	for name, list := range h {
+		switch {
+		case !aboutRange(name):
+		case name == "Range" && h["X-Ms-Range"] != nil:
+			continue
+		case name == "X-Ms-Range":
+			name = "Range"
+		case name == "Range", name == "If-Range", name == "Content-Range", // the last is of what is sent
+			name == "X-Amz-Copy-Source-Range", name == "X-Ms-Source-Range": // of what the server copies
+		default:
+			continue
+		}
+		out[name] = list
+	}
+	return out
+}
+
+// aboutRange says whether a header's name has the word. To servers behind CGI X_A is X-A.
+func aboutRange(name string) bool {
+	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '-' || c == '_' })
+	return slices.ContainsFunc(words, func(word string) bool {
+		return strings.TrimPrefix(strings.TrimSuffix(word, "s"), "byte") == "range"
+	})
+}
+
 // widen has a request ask for more than the program does. A range that is not one of bytes alone goes: the answer is
 // whole then.
 func (x *exchange) widen(out *http.Request, known []*secret) {
-	list := out.Header["Range"]
-	if len(list) == 0 || out.Method == http.MethodHead {
-		return
-	}
 	by := int64(0)
 	for _, s := range known {
 		for _, c := range covering(nil, s, s.texts()...) {
@@ -36,6 +62,11 @@ func (x *exchange) widen(out *http.Request, known []*secret) {
 		}
 	}
 	if by == 0 {
+		return
+	}
+	out.Header = wholly(out.Header)
+	list := out.Header["Range"]
+	if len(list) == 0 || out.Method == http.MethodHead {
 		return
 	}
 	for _, v := range out.Header["Authorization"] { // how it is spelled there, or signed, is longer

@@ -69,6 +69,36 @@ func TestNothingComesBackInPieces(t *testing.T) {
 	}
 }
 
+// Nor by another header about ranges. Those that are about something else, or are understood, go on.
+func TestOtherRangesAreNotAskedFor(t *testing.T) {
+	l := newLab(t, nil, nil)
+	ask := func(names ...string) http.Header {
+		head := map[string]string{"Authorization": "Bearer " + ghost}
+		for _, name := range names {
+			head[name] = "bytes=30-39"
+		}
+		l.do(l.client(false), "GET", "https://one.test/", head, nil)
+		seen := l.servers["one.test"].requests()
+		return seen[len(seen)-1].Header
+	}
+	for _, name := range []string{"Request-Range", "X_Range", "x-byte-range", "X-ByteRanges", "Range-Unit", "X_Ms_Range"} {
+		if h := ask(name); h.Get(name) != "" || h[name] != nil {
+			t.Errorf("%s goes on: %v", name, h)
+		}
+	}
+	for _, name := range []string{"X-Orange", "Content-Range", "X-Amz-Copy-Source-Range", "X-Ms-Source-Range"} {
+		if h := ask(name); h.Get(name) != "bytes=30-39" {
+			t.Errorf("%s does not go on: %v", name, h)
+		}
+	}
+	wide := ask("Range").Get("Range")
+	for _, h := range []http.Header{ask("X-Ms-Range"), ask("X-Ms-Range", "Range")} {
+		if wide == "bytes=30-39" || h.Get("Range") != wide || h["X-Ms-Range"] != nil {
+			t.Errorf("X-Ms-Range became %v, want Range: %s", h, wide)
+		}
+	}
+}
+
 // A server that sends another part than it was asked for is not let in.
 func TestAnotherPieceIsRefused(t *testing.T) {
 	for _, at := range []string{"bytes 9-20/90", "bytes 0-20/*", "bytes 20-9/90", "", "bytes */90", "lines 0-3/90"} {

@@ -57,6 +57,7 @@ func (x *exchange) ask(s *site, w http.ResponseWriter, r *http.Request) bool {
 		s.refuse(w, r, http.StatusRequestEntityTooLarge, "a request to a token endpoint: "+err.Error())
 		return false
 	}
+	r.Header = wholly(r.Header)
 	for _, name := range [...]string{"Range", "If-Range", "Accept-Encoding", "TE"} {
 		r.Header.Del(name)
 	}
@@ -149,7 +150,7 @@ func (x *exchange) tokens(s *site, r *http.Response) error {
 	cover := x.login.cover()
 	for _, list := range r.Header {
 		for i := range list {
-			list[i] = cover.Replace(list[i])
+			list[i] = replaced(list[i], cover)
 		}
 	}
 	if r.Trailer = nil; r.Request.Method != http.MethodHead {
