@@ -39,6 +39,7 @@ type Arbiter struct {
 
 	labelling sync.Mutex        // held until what a label takes is in force
 	carried   map[string]string // see decide.Labels; replaced, never changed
+	inForce   map[string]string // the same of those for which Options.Labelled was well
 	sockets   []decide.Contact  // of the host's, that were connected to
 }
 
@@ -147,7 +148,7 @@ func (a *Arbiter) environment() (env decide.Env, closed bool) {
 	env.Grants, env.Now = a.grants, a.opt.Now()
 	if env.Labels != nil {
 		l := *env.Labels
-		l.Carried, l.Contact = a.carried, a.contacts
+		l.Carried, l.InForce, l.Contact = a.carried, a.inForce, a.contacts
 		env.Labels = &l
 	}
 	if base := env.Policy; a.stale != nil && base != nil {

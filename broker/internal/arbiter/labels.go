@@ -51,30 +51,36 @@ func (a *Arbiter) Carry(labels []string, place string) error {
 	a.labelling.Lock()
 	defer a.labelling.Unlock()
 	a.mu.Lock()
-	carried := maps.Clone(a.carried)
+	carried, inForce := maps.Clone(a.carried), a.inForce
 	a.mu.Unlock()
 	if carried == nil {
 		carried = map[string]string{}
 	}
-	fresh := slices.DeleteFunc(slices.Clone(labels), func(label string) bool { _, ok := carried[label]; return ok })
-	if len(fresh) == 0 {
+	missing := false
+	for _, label := range labels {
+		if _, ok := carried[label]; !ok {
+			carried[label] = place
+			if err := a.log.labelled(label, place); err != nil {
+				return fmt.Errorf("that the session carries it cannot be recorded: %w", err)
+			}
+		}
+		_, ok := inForce[label]
+		missing = missing || !ok
+	}
+	if !missing {
 		return nil
 	}
-	for _, label := range fresh {
-		carried[label] = place
-		if err := a.log.labelled(label, place); err != nil {
-			return fmt.Errorf("that the session carries it cannot be recorded: %w", err)
+	a.mu.Lock()
+	a.carried = carried // first: what is closed is decided about with it
+	a.mu.Unlock()
+	if a.opt.Labelled != nil {
+		if err := a.opt.Labelled(); err != nil {
+			return fmt.Errorf("what is open cannot be closed to it: %w", err)
 		}
 	}
 	a.mu.Lock()
-	a.carried = carried
+	a.inForce = carried
 	a.mu.Unlock()
-	if a.opt.Labelled == nil {
-		return nil
-	}
-	if err := a.opt.Labelled(); err != nil {
-		return fmt.Errorf("what is open cannot be closed to it: %w", err)
-	}
 	return nil
 }
 

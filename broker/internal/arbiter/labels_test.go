@@ -198,6 +198,45 @@ func TestNothingIsReadThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// What could not be put in force at one read is no more so at the next one: that tries again, and asks about whom the
+// session has been in contact with meanwhile.
+func TestLabelsThatAreNotInForceYet(t *testing.T) {
+	full, tries := true, 0
+	var contacts []decide.Contact
+	a, log := start(t, Options{Env: labelled(t), Contact: func() []decide.Contact { return contacts },
+		Labelled: func() error {
+			if tries++; full {
+				return errors.New("no space left on device")
+			}
+			contacts = nil
+			return nil
+		}})
+	answer := prompt.Answer{Allow: true}
+	asked := answerer(a, func(prompt.Question) (prompt.Answer, bool) { return answer, true })
+	for i := range 3 {
+		v := a.Ask(t.Context(), read("/c/a/1"))
+		if v.Decision != decide.Deny || !strings.Contains(v.Reason, "no space left") || tries != i+1 {
+			t.Errorf("read %d: %v: %s, tried %d times", i+1, v.Decision, v.Reason, tries)
+		}
+	}
+	if asked.Load() != 0 {
+		t.Error("asked without contact")
+	}
+	contacts = []decide.Contact{{Kind: policy.KindHost, Name: "none.test", Port: 443}}
+	if answer = (prompt.Answer{}); a.Ask(t.Context(), read("/c/a/1")).Decision != decide.Deny || asked.Load() != 1 {
+		t.Errorf("asked %d times after contact, want once", asked.Load())
+	}
+	full, contacts = false, nil
+	for range 2 { // the control: what is in force is not tried again
+		if v := a.Ask(t.Context(), read("/c/a/2")); v.Decision != decide.Allow || tries != 4 {
+			t.Errorf("%v: %s, tried %d times, want 4", v.Decision, v.Reason, tries)
+		}
+	}
+	if n := strings.Count(log.kinds(), audit.KindLabel); n != 1 {
+		t.Errorf("%d labels are on record", n)
+	}
+}
+
 // An answer that was given before the session had read something says nothing of that.
 func TestAnswerFromBeforeTheRead(t *testing.T) {
 	a, _ := start(t, Options{Env: labelled(t)})

@@ -44,7 +44,7 @@ type Options struct {
 	// Contact says with whom the session is in contact beside sockets that it was asked about. May be nil.
 	Contact func() []decide.Contact
 	// Labelled is called when the session begins to carry labels: when it returns, nothing leaves any more but what is
-	// decided about with them. May be nil.
+	// decided about with them. After an error it is called again before anything with the label is read. May be nil.
 	Labelled func() error
 	// Now is the clock of tests.
 	Now func() time.Time

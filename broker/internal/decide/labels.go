@@ -20,6 +20,7 @@ type Labels struct {
 	Of      func(path string, tree bool, now time.Time) []string // policy.Store.LabelsOf
 	Unheard func(policy.Query, []string) []string                // policy.Store.Unheard
 	Carried map[string]string                                    // each label with the place whose reading brought it
+	InForce map[string]string                                    // those of them that act on all that leaves
 	Contact func() []Contact                                     // with whom the session is in contact; nil: with nobody
 }
 
@@ -58,8 +59,9 @@ func (env Env) unheard(c Contact, labels []string) []string {
 	return env.Labels.Unheard(q, labels)
 }
 
-func (l *Labels) carries(label string) bool {
-	_, ok := l.Carried[label]
+// inForce says whether nobody can be in contact any more who may not hear of a label, unless somebody has said so.
+func (l *Labels) inForce(label string) bool {
+	_, ok := l.InForce[label]
 	return ok
 }
 
@@ -92,14 +94,14 @@ func Reads(a Ask, v Verdict, env Env) (out []string) {
 	return slices.Compact(out)
 }
 
-// unlike says whether opening up all of dir would read a label that neither dir has nor the session carries.
+// unlike says whether opening up all of dir would read a label that neither dir has nor is in force.
 func (env Env) unlike(dir string) bool {
 	if env.Labels == nil {
 		return false
 	}
 	own := env.Labels.Of(dir, false, env.Now)
 	return slices.ContainsFunc(env.Labels.Of(dir, true, env.Now), func(label string) bool {
-		return !slices.Contains(own, label) && !env.Labels.carries(label)
+		return !slices.Contains(own, label) && !env.Labels.inForce(label)
 	})
 }
 
@@ -111,7 +113,7 @@ func (env Env) labelled(a Ask, v Verdict) Verdict {
 	case a.Kind == policy.KindHost || a.Kind == policy.KindSocket:
 		return env.hears(a, v)
 	}
-	fresh := slices.DeleteFunc(Reads(a, v, env), env.Labels.carries)
+	fresh := slices.DeleteFunc(Reads(a, v, env), env.Labels.inForce)
 	if len(fresh) == 0 || env.Labels.Contact == nil {
 		return v
 	}

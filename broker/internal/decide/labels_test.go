@@ -20,7 +20,7 @@ func labels(t *testing.T, list []policy.Rule, carried map[string]string, contact
 		s = s.With(policy.ScopeUser, r)
 	}
 	return Env{Policy: s.Match, Restricts: s.Restricts, Grants: NewGrants(), Labels: &Labels{Of: s.LabelsOf,
-		Unheard: s.Unheard, Carried: carried, Contact: func() []Contact { return contacts }}}
+		Unheard: s.Unheard, Carried: carried, InForce: carried, Contact: func() []Contact { return contacts }}}
 }
 
 func allowing(kind policy.Kind, pattern, label string, accepts ...string) policy.Rule {

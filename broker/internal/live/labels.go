@@ -32,17 +32,11 @@ func (a *approvals) contacts() []decide.Contact {
 	return out
 }
 
-// labelled makes what the session has begun to carry act on all that leaves, and leaves word for sbx apply.
+// labelled makes what the session has begun to carry act on all that leaves, and leaves word for sbx apply. Each is
+// done whatever became of the others.
 func (a *approvals) labelled() error {
-	if err := a.svc.s.WriteLabels(a.arb.Carried()); err != nil {
-		return err
-	}
-	if err := a.network.Limit(); err != nil {
-		return err
-	}
-	return a.credentials.Cut(func(to decide.Contact) bool {
-		return a.arb.Stands(to.Ask()).Decision == decide.Allow
-	})
+	return errors.Join(a.svc.s.WriteLabels(a.arb.Carried()), a.network.Limit(),
+		a.credentials.Cut(func(to decide.Contact) bool { return a.arb.Stands(to.Ask()).Decision == decide.Allow }))
 }
 
 // request decides about a request that sbx-proxy is to make. What a credential opens is labelled with it.
