@@ -4,11 +4,13 @@ package nixdaemon
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -76,24 +78,88 @@ func (t *term) list(item func()) {
 	t.word("]")
 }
 
-// parseDerivation reads the beginning of a recipe (Nix, derivations.cc). The builder of a fixed output may use the
-// network, because what comes out is known; that of an "impure" one may too.
-func parseDerivation(b []byte) (fixed bool, err error) {
+// derivation is what a recipe says of its builder's confinement.
+type derivation struct {
+	fixed bool     // its result is known, or it is "impure": the builder may use the network
+	words []string // names and values of its variables, and of its structured attributes
+}
+
+// parseDerivation reads a recipe (Nix, derivations.cc).
+func parseDerivation(b []byte) (d derivation, err error) {
 	t := &term{b: b}
 	t.word("Derive(")
 	t.list(func() {
+		d.fixed = t.tuple(4)[3] != "" || d.fixed // name, path, kind of hash, hash
+	})
+	t.word(",")
+	t.list(func() {
 		t.word("(")
-		for range 3 { // name, path, kind of hash
-			t.str()
-			t.word(",")
-		}
-		if t.str() != "" {
-			fixed = true
-		}
+		t.str()
+		t.word(",")
+		t.list(func() { t.str() })
 		t.word(")")
 	})
-	t.word(",[") // inputs
-	return fixed, t.err
+	t.word(",")
+	t.list(func() { t.str() })
+	for range 2 { // platform, builder
+		t.word(",")
+		t.str()
+	}
+	t.word(",")
+	t.list(func() { t.str() })
+	t.word(",")
+	t.list(func() {
+		list := t.tuple(2)
+		if d.words = append(d.words, list...); list[0] == "__json" {
+			d.words = append(d.words, t.attributes(list[1])...)
+		}
+	})
+	t.word(")")
+	if t.err == nil && len(t.b) > 0 {
+		t.err = errTerm
+	}
+	return d, t.err
+}
+
+// tuple reads (a,b,…).
+func (t *term) tuple(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		if i == 0 {
+			t.word("(")
+		} else {
+			t.word(",")
+		}
+		out[i] = t.str()
+	}
+	t.word(")")
+	return out
+}
+
+// attributes are the names and texts in an object of JSON, as they read without escapes.
+func (t *term) attributes(text string) (words []string) {
+	if !json.Valid([]byte(text)) {
+		t.err = errTerm
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil { // the end
+			return words
+		}
+		if word, ok := token.(string); ok {
+			words = append(words, word)
+		}
+	}
+}
+
+// unconfined says whether the builder may do more than its inputs allow.
+func (d *derivation) unconfined() bool {
+	return d.fixed || slices.ContainsFunc(d.words, func(w string) bool {
+		return strings.Contains(w, "recursive-nix") || strings.Contains(w, "__noChroot")
+	})
 }
 
 // readDerivation reads a file of the store.
@@ -118,14 +184,14 @@ func (opt *Options) readDerivation(p string) ([]byte, error) {
 func (opt *Options) leaves(drvs []string) (string, error) {
 	for _, p := range drvs {
 		text, err := opt.readDerivation(p)
-		var fixed bool
+		var d derivation
 		if err == nil {
-			fixed, err = parseDerivation(text)
+			d, err = parseDerivation(text)
 		}
 		if err != nil {
 			return p, fmt.Errorf("reading the derivation %s: %w", path.Base(p), err)
 		}
-		if fixed || bytes.Contains(text, []byte("recursive-nix")) || bytes.Contains(text, []byte("__noChroot")) {
+		if d.unconfined() {
 			return p, nil
 		}
 	}

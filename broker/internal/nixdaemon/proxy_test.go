@@ -331,7 +331,14 @@ func TestBuilds(t *testing.T) {
 		"floating.drv":  `Derive([("out","","r:sha256","")],[],[],"x","/bin/sh",[],[])`,
 		"free.drv":      strings.Replace(plain, `("name","p")`, `("__noChroot","1")`, 1),
 		"recursive.drv": strings.Replace(plain, `("name","p")`, `("requiredSystemFeatures","recursive-nix")`, 1),
-		"odd.drv":       "DrvWithVersion(\"xp-dyn-drv\",[])",
+		// Nix reads names after it has taken escapes away, of JSON's too.
+		"escaped.drv":    strings.Replace(plain, `("name","p")`, `("_\_noChroot","1")`, 1),
+		"json.drv":       strings.Replace(plain, `("name","p")`, `("__json","{\"\\u005f\\u005fnoChroot\":true}")`, 1),
+		"twice.drv":      strings.Replace(plain, `("name","p")`, `("__json","{\"a\":{\"b\":[\"recursive-\\u006eix\"]}}")`, 1),
+		"structured.drv": strings.Replace(plain, `("name","p")`, `("__json","{\"name\":\"p\",\"n\":1e400}")`, 1),
+		"torn.drv":       strings.Replace(plain, `("name","p")`, `("__json","{\"name\":")`, 1),
+		"more.drv":       plain + `,("__noChroot","1")`,
+		"odd.drv":        "DrvWithVersion(\"xp-dyn-drv\",[])",
 	} {
 		if err := os.WriteFile(filepath.Join(store, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -349,6 +356,9 @@ func TestBuilds(t *testing.T) {
 		{missing: "plain.drv"}, {missing: "floating.drv"},
 		{missing: "fixed.drv", want: "would use the network"}, {missing: "second.drv", want: "would use the network"},
 		{missing: "free.drv", want: "would use the network"}, {missing: "recursive.drv", want: "would use the network"},
+		{missing: "escaped.drv", want: "would use the network"}, {missing: "json.drv", want: "would use the network"},
+		{missing: "twice.drv", want: "would use the network"}, {missing: "structured.drv"},
+		{missing: "torn.drv", want: "reading the derivation"}, {missing: "more.drv", want: "form of a derivation"},
 		{missing: "odd.drv", want: "form of a derivation"}, {missing: "link.drv", want: "reading the derivation"},
 		{missing: "none.drv", want: "no such file"},
 		{missing: "plain.drv", unknown: true, want: "is not in the store"},
