@@ -86,7 +86,21 @@ func (r *Run) view(s request.Settings, in *planner.Input) error {
 	own(s.Vars, in)
 	secretsOfSbx(s.Vars, in)
 	r.hideRuntime(in)
+	if r.OnlyReads() {
+		readProject(in)
+	}
 	return nil
+}
+
+// readProject takes away what may be written of the project, whoever has granted it.
+func readProject(in *planner.Input) {
+	for i := range in.Grants {
+		g := &in.Grants[i]
+		canon, _, _, err := host.Resolve(in.FS, g.Path)
+		if g.Mode == planner.Write && (err != nil || host.Within(canon, in.Project) || canon == in.GitDir) {
+			g.Mode = planner.Read
+		}
+	}
 }
 
 // Shown is the part of the planner's input that says what is hidden and what is guarded of trees that are read and

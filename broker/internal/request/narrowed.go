@@ -22,6 +22,7 @@ func (r *Request) Narrowed(tool, project string, args []string) (n *Request, wor
 	n.Paths, n.Hide, n.Secret = slices.Clip(n.Paths), slices.Clip(n.Hide), slices.Clip(n.Secret) // r keeps its own
 	readOnly := func(string) error {
 		n.Paths = append(n.Paths, pathOption{Path: project, Mode: planner.Read, Flag: "--read-only"})
+		n.onlyReads = true
 		return nil
 	}
 	c := option.Command{Name: tool, Leading: true, Rows: append(slices.DeleteFunc(n.Options(), func(o option.Option) bool {

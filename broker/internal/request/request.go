@@ -30,7 +30,7 @@ type Request struct {
 	Agent                                                                 string // the name of a profile
 	Server                                                                string // the name of an MCP server
 	tool                                                                  string // the name of a tool, see ForTool
-	beside, unread                                                        bool   // see Narrowed and Unread
+	beside, unread, onlyReads                                             bool   // see Narrowed, Unread, OnlyReads
 	prompt, promptCommand                                                 string
 	Learn, Nix                                                            string
 	Backend                                                               string // "" for that of the settings

@@ -65,6 +65,9 @@ func (r *Request) Beside() bool { return r.tool != "" || r.beside }
 // labels is not shown here by that rule. A tool's own grant shows it.
 func (r *Request) Unread() bool { return r.unread }
 
+// OnlyReads says whether a run writes nothing in its project, whatever is granted there.
+func (r *Request) OnlyReads() bool { return r.onlyReads }
+
 // ToolsStay says whether a run is one of which nothing inside calls tools: what they are granted is not its.
 func (r *Request) ToolsStay(s Settings) bool { return r.Server != "" || r.Beside() || r.OnlyNamed(s) }
 
