@@ -87,27 +87,28 @@ func (a *Arbiter) Grants() []decide.Grant { return a.grants.List(a.opt.Now()) }
 func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {
 	begin := a.opt.Now()
 	a.refresh()
-	env, closed := a.environment()
-	if closed || a.opt.Record == nil {
-		return refusal("the session has ended")
-	}
 	if q.ID == "" {
 		q.ID = a.opt.Prompt.SID + "-" + strconv.FormatUint(a.next.Add(1), 10)
 	}
-	v, by := decide.Decide(q, env), ""
-	if v.Decision == decide.AskHuman {
-		secret := v.Secret
-		if v, by = a.unsettled(ctx, q, v, env); secret && v.Decision != decide.Allow {
-			v.Secret, v.Errno = true, int(syscall.ENOENT) // it is as if nobody had been asked
+	for {
+		env, closed := a.environment()
+		if closed || a.opt.Record == nil {
+			return refusal("the session has ended")
+		}
+		v, by := decide.Decide(q, env), ""
+		if v.Decision == decide.AskHuman {
+			secret := v.Secret
+			if v, by = a.unsettled(ctx, q, v, env); secret && v.Decision != decide.Allow {
+				v.Secret, v.Errno = true, int(syscall.ENOENT) // it is as if nobody had been asked
+			}
+		}
+		if v.Silent {
+			return v
+		}
+		if v, ok := a.through(q, v, env); ok {
+			return a.conclude(q, v, by, begin, a.opt.Now())
 		}
 	}
-	if v.Silent {
-		return v
-	}
-	if v.Decision == decide.Allow {
-		v = a.through(q, v, env)
-	}
-	return a.conclude(q, v, by, begin, a.opt.Now())
 }
 
 // refusal is the verdict on what nobody wanted to refuse by itself.
@@ -224,7 +225,7 @@ func (a *Arbiter) follow() {
 // unsettled is about what neither rules nor answers cover: an answer to the same process a moment ago, or the human.
 func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	env decide.Env) (decide.Verdict, string) {
-	if past, ok := a.recalled(q, env.Now); ok && q.Op != decide.Decoy {
+	if past, ok := a.recalled(q, env.Now); ok && q.Op != decide.Decoy && (past.Decision != decide.Allow || past.Knew(v)) {
 		past.Path = v.Path
 		return past, ""
 	}
@@ -251,7 +252,9 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 		return refusal("what the session has read, or with whom it is in contact, has changed since the question"), ""
 	}
 	got := ans.Verdict(q, env)
-	if !ans.Allow {
+	if ans.Allow {
+		got.Labels, got.Others = v.Labels, v.Others // of these it is known
+	} else {
 		a.refuseWalk(q, env.Now)
 	}
 	if !ans.Life.Lasts() {

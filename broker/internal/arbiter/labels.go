@@ -10,19 +10,29 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 )
 
-// through has the session carry the labels of what an access that is let through is about to read.
-func (a *Arbiter) through(q decide.Ask, v decide.Verdict, env decide.Env) decide.Verdict {
-	if env.Labels != nil && (q.Kind == policy.KindSocket || slices.Contains(q.Flags, "socket")) {
+// through notes what an access that is let through brings: a contact, or the labels of what it is about to read. One
+// access at a time does, and has looked then at what the others have brought: else of a read and a contact at the same
+// moment neither would have known of the other. false: there is more in the way by now than v is about.
+func (a *Arbiter) through(q decide.Ask, v decide.Verdict, env decide.Env) (decide.Verdict, bool) {
+	if v.Decision != decide.Allow || env.Labels == nil {
+		return v, true
+	}
+	known, socket := v, q.Kind == policy.KindSocket || slices.Contains(q.Flags, "socket")
+	if v.Labels, v.Others = decide.Reads(q, v, env), nil; len(v.Labels) == 0 && !socket {
+		return v, true
+	}
+	a.labelling.Lock()
+	defer a.labelling.Unlock()
+	if env, _ = a.environment(); !known.Knew(decide.Decide(q, env)) {
+		return v, false
+	}
+	if socket {
 		a.connected(decide.Contact{Kind: policy.KindSocket, Name: q.Path})
 	}
-	v.Labels = decide.Reads(q, v, env)
-	if len(v.Labels) == 0 {
-		return v
+	if err := a.carry(v.Labels, q.Path); err != nil {
+		return refusal("it is labelled " + strings.Join(v.Labels, ", ") + ": " + err.Error()), true
 	}
-	if err := a.Carry(v.Labels, q.Path); err != nil {
-		return refusal("it is labelled " + strings.Join(v.Labels, ", ") + ": " + err.Error())
-	}
-	return v
+	return v, true
 }
 
 // connected notes a socket of the host's. Nothing holds what is open there, so it counts until the session ends.
@@ -50,6 +60,11 @@ func (a *Arbiter) contacts() []decide.Contact {
 func (a *Arbiter) Carry(labels []string, place string) error {
 	a.labelling.Lock()
 	defer a.labelling.Unlock()
+	return a.carry(labels, place)
+}
+
+// carry is Carry for who has the labelling.
+func (a *Arbiter) carry(labels []string, place string) error {
 	a.mu.Lock()
 	carried, inForce := maps.Clone(a.carried), a.inForce
 	a.mu.Unlock()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,8 +20,8 @@ import (
 	"sbx.example/sbx/broker/internal/prompt"
 )
 
-// labelled is a session's policy in which everything is allowed, three places are labelled and three hosts accept
-// something.
+// labelled is a session's policy in which everything is allowed, three places are labelled and some of those outside
+// accept something.
 func labelled(t *testing.T) decide.Env {
 	t.Helper()
 	var s policy.Store
@@ -33,6 +35,8 @@ func labelled(t *testing.T) decide.Env {
 		{Kind: policy.KindHost, Pattern: "a.test", Accepts: []string{"a"}},
 		{Kind: policy.KindHost, Pattern: "b.test", Accepts: []string{"b"}},
 		{Kind: policy.KindHost, Pattern: "all.test", Accepts: []string{"*"}},
+		{Kind: policy.KindSocket, Pattern: "/s/none"},
+		{Kind: policy.KindSocket, Pattern: "/s/a", Accepts: []string{"a"}},
 	} {
 		r.Decision = policy.Allow
 		r, err := policy.NewRule(r, policy.Vars{})
@@ -45,6 +49,17 @@ func labelled(t *testing.T) decide.Env {
 		Labels: &decide.Labels{Of: s.LabelsOf, Unheard: s.Unheard}}
 }
 
+// askFor is about what the tables of the model name.
+func askFor(what string) decide.Ask {
+	switch {
+	case strings.HasPrefix(what, "/s/"):
+		return decide.Ask{PID: 7, Exe: "/usr/bin/nc", Op: "connect", Kind: policy.KindSocket, Path: what}
+	case strings.HasPrefix(what, "/"):
+		return decide.Ask{PID: 7, Exe: "/usr/bin/cat", Op: "read", Kind: policy.KindPath, Path: what}
+	}
+	return contact(what)
+}
+
 func contact(host string) decide.Ask {
 	return decide.Ask{PID: 7, Exe: "/usr/bin/curl", Op: "connect", Kind: policy.KindHost, Host: host, Port: 443}
 }
@@ -54,7 +69,8 @@ type model struct{ carried, contacts, answered map[string]string }
 
 var (
 	labelsOf = [...][2]string{{"/c/a/1", "a"}, {"/c/a/2", "a"}, {"/c/b/1", "b"}, {"/c/ab/1", "ab"}, {"/n/1", ""}}
-	accepted = [...][2]string{{"none.test", ""}, {"a.test", "a"}, {"b.test", "b"}, {"all.test", "ab"}}
+	accepted = [...][2]string{{"none.test", ""}, {"a.test", "a"}, {"b.test", "b"}, {"all.test", "ab"}, {"/s/none", ""},
+		{"/s/a", "a"}}
 )
 
 func lookup(table [][2]string, name string) string {
@@ -76,16 +92,18 @@ func minus(a, b string) (out string) {
 	return out
 }
 
+func newModel() *model { return &model{map[string]string{}, map[string]string{}, map[string]string{}} }
+
 // step says whether an access is asked about, and changes the model as the answer says: no, once or session.
-func (m *model) step(read bool, what, answer string) (asked bool) {
-	if read {
+func (m *model) step(what, answer string) (asked bool) {
+	if !slices.ContainsFunc(accepted[:], func(row [2]string) bool { return row[0] == what }) {
 		fresh := minus(lookup(labelsOf[:], what), m.carried[""])
-		for host := range m.contacts {
-			asked = asked || minus(fresh, lookup(accepted[:], host)) != ""
+		for who := range m.contacts {
+			asked = asked || minus(fresh, lookup(accepted[:], who)) != ""
 		}
 		if fresh != "" && (!asked || answer != "no") {
 			m.carried[""] += fresh
-			clear(m.contacts) // they are held, or cut
+			maps.DeleteFunc(m.contacts, func(who, _ string) bool { return who[0] != '/' }) // they are held, or cut
 		}
 		return asked
 	}
@@ -105,7 +123,7 @@ func TestInterleavings(t *testing.T) {
 	both := 0
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 23))
-		m := &model{map[string]string{}, map[string]string{}, map[string]string{}}
+		m := newModel()
 		var contacts []decide.Contact
 		now, answer := time.Unix(1e9, 0), ""
 		a, _ := start(t, Options{Env: labelled(t), Now: func() time.Time { return now },
@@ -124,21 +142,17 @@ func TestInterleavings(t *testing.T) {
 		for range 12 {
 			now = now.Add(time.Minute) // what was answered a moment ago is forgotten
 			answer = [...]string{"no", "once", "session"}[r.IntN(3)]
-			read := r.IntN(2) == 0
-			q := contact(accepted[r.IntN(len(accepted))][0])
-			what := q.Host
-			if read {
+			what := accepted[r.IntN(len(accepted))][0]
+			if r.IntN(2) == 0 {
 				what = labelsOf[r.IntN(len(labelsOf))][0]
-				q = decide.Ask{PID: 7, Exe: "/usr/bin/cat", Op: "read", Kind: policy.KindPath, Path: what}
 			}
 			before := asked.Load()
-			v := a.Ask(t.Context(), q)
-			if !read && v.Decision == decide.Allow {
-				if c := (decide.Contact{Kind: policy.KindHost, Name: what, Port: 443}); !slices.Contains(contacts, c) {
-					contacts = append(contacts, c)
-				}
+			v := a.Ask(t.Context(), askFor(what))
+			if c := (decide.Contact{Kind: policy.KindHost, Name: what, Port: 443}); what[0] != '/' &&
+				v.Decision == decide.Allow && !slices.Contains(contacts, c) {
+				contacts = append(contacts, c)
 			}
-			want := m.step(read, what, answer)
+			want := m.step(what, answer)
 			story = append(story, fmt.Sprintf("%s (%s): asked %t", what, answer, want))
 			if got := asked.Load() > before; got != want || (v.Decision == decide.Allow) != (!want || answer != "no") {
 				t.Fatalf("seed %d: %s\nasked %t, %v: %s", seed, strings.Join(story, "\n"), got, v.Decision, v.Reason)
@@ -151,6 +165,89 @@ func TestInterleavings(t *testing.T) {
 	if both < 1000 {
 		t.Errorf("%d questions in all: the stories are too dull", both)
 	}
+}
+
+// TestInterleavingsAtOnce: of accesses at the same moment all are asked about that would be if they had come one after
+// the other, in some order. A read and a contact do not both pass because neither knew of the other.
+func TestInterleavingsAtOnce(t *testing.T) {
+	both := 0
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		var names []string
+		for _, i := range r.Perm(5)[:2+r.IntN(2)] {
+			names = append(names, [...]string{"/c/a/1", "/c/b/1", "/c/ab/1", "/s/none", "/s/a"}[i])
+		}
+		env := labelled(t)
+		var jitter atomic.Uint64 // who is ahead is decided anew wherever an access looks at something
+		pause := func() {
+			for range jitter.Add(seed*2654435761+1) >> 7 % 32 {
+				runtime.Gosched()
+			}
+		}
+		match, of := env.Policy, env.Labels.Of
+		env.Policy = func(q policy.Query) (policy.Rule, bool) { pause(); return match(q) }
+		env.Labels.Of = func(p string, tree bool, now time.Time) []string { pause(); return of(p, tree, now) }
+		a, _ := start(t, Options{Env: env, Labelled: func() error { pause(); return nil }})
+		var about sync.Map
+		yes := r.IntN(2) == 0
+		answerer(a, func(q prompt.Question) (prompt.Answer, bool) {
+			for _, n := range q.Objects() {
+				about.Store(n.Path, true)
+			}
+			return prompt.Answer{Allow: yes}, true
+		})
+		seen := map[string]string{} // by access: whether it was asked about, and the answer that it got
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for i, what := range names {
+			wg.Go(func() {
+				q := askFor(what)
+				q.PID += i
+				v := a.Ask(context.Background(), q)
+				_, asked := about.Load(what)
+				mu.Lock()
+				defer mu.Unlock()
+				seen[what] = fmt.Sprint(asked, " ", map[bool]string{true: "once", false: "no"}[v.Decision == decide.Allow])
+			})
+		}
+		wg.Wait()
+		wasAsked := func(what string) bool { return strings.HasPrefix(seen[what], "true") }
+		if !inSomeOrder(names, nil, seen, func(asked map[string]bool) bool {
+			return !slices.ContainsFunc(names, func(what string) bool { return asked[what] && !wasAsked(what) })
+		}) {
+			t.Fatalf("seed %d: somebody was not asked: %v", seed, seen)
+		}
+		for _, what := range names { // two may be asked about at once of which one would have been enough
+			if wasAsked(what) && !inSomeOrder(names, nil, seen, func(asked map[string]bool) bool { return asked[what] }) {
+				t.Fatalf("seed %d: asked about %s without a reason: %v", seed, what, seen)
+			}
+		}
+		if strings.Contains(fmt.Sprint(seen), "true") {
+			both++
+		}
+	}
+	if both < 300 {
+		t.Errorf("in %d of the stories somebody was asked: they are too dull", both)
+	}
+}
+
+// inSomeOrder goes through the orders in which accesses may come, the first ones of which are done, until is holds of
+// what the model asks about.
+func inSomeOrder(left, done []string, seen map[string]string, is func(asked map[string]bool) bool) bool {
+	if len(left) == 0 {
+		m, asked := newModel(), map[string]bool{}
+		for _, what := range done {
+			_, answer, _ := strings.Cut(seen[what], " ")
+			asked[what] = m.step(what, answer)
+		}
+		return is(asked)
+	}
+	for i, what := range left {
+		if inSomeOrder(slices.Delete(slices.Clone(left), i, i+1), append(slices.Clone(done), what), seen, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // What a label takes is in force before anything is read, also where many read at once; then nobody sends unasked.
