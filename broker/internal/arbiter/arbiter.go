@@ -325,8 +325,7 @@ func silence(by string) string {
 	return "nobody waits any more"
 }
 
-// Close refuses everything that waits and everything that comes, and writes down what was only counted. The record
-// itself is the caller's to seal.
+// Close refuses everything that waits and everything that comes. The record is the caller's to seal.
 func (a *Arbiter) Close() {
 	a.mu.Lock()
 	if a.closed {
@@ -337,7 +336,6 @@ func (a *Arbiter) Close() {
 	close(a.stop)
 	a.mu.Unlock()
 	a.queue.Close()
-	a.log.flush(a.opt.Now())
 }
 
 // Reveal shows a secret file that may be asked about, as an answer would. An earlier no about it is forgotten.

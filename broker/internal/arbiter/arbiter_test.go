@@ -24,6 +24,8 @@ type log struct {
 	events []audit.Event
 	synced int
 	fail   error
+
+	refusals audit.Refusals
 }
 
 func (l *log) Note(e audit.Event) (audit.Event, error) {
@@ -35,6 +37,8 @@ func (l *log) Note(e audit.Event) (audit.Event, error) {
 	l.events = append(l.events, e)
 	return e, nil
 }
+
+func (l *log) Refused(e audit.Event) (audit.Event, error) { return l.refusals.Put(e, l.Note) }
 
 func (l *log) Soon(e audit.Event) (audit.Event, error)  { return l.Append(e) }
 func (l *log) Later(e audit.Event) (audit.Event, error) { return l.Append(e) }
@@ -357,6 +361,7 @@ func TestFlood(t *testing.T) {
 	cancel()
 	wg.Wait()
 	a.Close()
+	l.refusals.Flush(l.Note)
 	if denied.Load() != n {
 		t.Errorf("%d of %d were denied", denied.Load(), n)
 	}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -16,17 +15,8 @@ import (
 	"sbx.example/sbx/broker/internal/prompt"
 )
 
-// maxRefusals is how many refusals a second are recorded one by one; the rest is counted.
-const maxRefusals = 100
-
 // recorder words decisions for the record.
-type recorder struct {
-	to      Recorder
-	mu      sync.Mutex
-	since   time.Time // the second that refusals are counted in
-	n       int
-	counted int
-}
+type recorder struct{ to Recorder }
 
 // settled records a verdict. It is written before it takes effect, so it outlives the broker. What a human decided for
 // this once is put on disk at once, though nobody waits for the disk; what follows from a rule or an answer in the
@@ -34,10 +24,7 @@ type recorder struct {
 func (l *recorder) settled(ev Event) error {
 	kind, decision := outcome(ev.Verdict)
 	allow := ev.Verdict.Decision == decide.Allow
-	switch {
-	case allow && ev.Repeat:
-		return nil
-	case !allow && !l.room(ev):
+	if allow && ev.Repeat {
 		return nil
 	}
 	q, v := ev.Ask, ev.Verdict
@@ -63,57 +50,21 @@ func (l *recorder) settled(ev Event) error {
 	if !v.Until.IsZero() {
 		e.Detail = append(e.Detail, audit.KV{K: "until", V: v.Until.UTC().Format(time.RFC3339)})
 	}
-	// An answer that lasts was recorded when it was given.
+	// An answer that lasts was recorded when it was given. What a human refused is always there.
 	put := l.to.Note
 	switch {
 	case human(ev.By) && (!allow || !v.Life.Lasts()):
 		put = l.to.Soon
 	case human(ev.By):
 		put = l.to.Later
+	case !allow:
+		put = l.to.Refused
 	}
 	_, err := put(e)
 	return err
 }
 
 func human(by string) bool { return prompt.IsMeant(by) }
-
-// room says whether a refusal is recorded by itself. What a human refused always is.
-func (l *recorder) room(ev Event) bool {
-	if human(ev.By) {
-		return true
-	}
-	l.mu.Lock()
-	if ev.Time.Sub(l.since) >= time.Second || ev.Time.Before(l.since) {
-		n := l.counted
-		l.since, l.n, l.counted = ev.Time, 0, 0
-		l.mu.Unlock()
-		l.count(n)
-		l.mu.Lock()
-	}
-	defer l.mu.Unlock()
-	if l.n++; l.n > maxRefusals {
-		l.counted++
-		return false
-	}
-	return true
-}
-
-// count records how many refusals were not recorded one by one.
-func (l *recorder) count(n int) {
-	if n > 0 && l.to != nil {
-		_, _ = l.to.Note(audit.Event{Kind: audit.KindBlocked, UID: os.Getuid(), Decision: "deny",
-			Reason: "refusals beyond " + strconv.Itoa(maxRefusals) + " a second",
-			Detail: []audit.KV{{K: "count", V: strconv.Itoa(n)}}})
-	}
-}
-
-func (l *recorder) flush(time.Time) {
-	l.mu.Lock()
-	n := l.counted
-	l.counted = 0
-	l.mu.Unlock()
-	l.count(n)
-}
 
 // granted records an answer that lasts, before it holds: one that outlives the session is on disk then.
 func (l *recorder) granted(q decide.Question, g decide.Grant, p decide.Answer) error {

@@ -22,6 +22,8 @@ type record struct {
 	dir string // of the logs; "" keeps none
 	sid string
 	id  string
+
+	refusals *audit.Refusals // the log is joined anew for each record
 }
 
 // newRecord is nothing where sbx keeps no records yet and none has to be: what only wants bubblewrap gets no folder in
@@ -30,7 +32,8 @@ func newRecord(logs string, now time.Time, must bool) record {
 	if logs == "" || !must && !keepsRecords(logs) {
 		return record{}
 	}
-	return record{dir: logs, sid: Name + "-" + now.UTC().Format("20060102"), id: session.NewID()}
+	return record{dir: logs, sid: Name + "-" + now.UTC().Format("20060102"), id: session.NewID(),
+		refusals: &audit.Refusals{}}
 }
 
 // keepsRecords says whether there is the folder that logs lie in.
@@ -78,6 +81,14 @@ func (r record) Note(e audit.Event) (audit.Event, error) {
 	return r.join(func(w *audit.Writer) (audit.Event, error) { return w.Note(r.of(e)) })
 }
 
+// Refused is Note, and counts what comes too often.
+func (r record) Refused(e audit.Event) (audit.Event, error) {
+	if r.dir == "" {
+		return audit.Event{}, nil
+	}
+	return r.refusals.Put(e, r.Note)
+}
+
 // Soon is Note: the log is somebody else's meanwhile.
 func (r record) Soon(e audit.Event) (audit.Event, error) { return r.Note(e) }
 
@@ -98,6 +109,9 @@ func (r record) began(p *plan.Plan, cwd string, words []string) error {
 
 // ended writes what was refused, and the status.
 func (r record) ended(blocked []audit.Event, status int) error {
+	if r.refusals != nil {
+		r.refusals.Flush(r.Note)
+	}
 	return r.add(append(blocked, audit.Event{Kind: audit.KindExit, PID: os.Getpid(),
 		Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})...)
 }

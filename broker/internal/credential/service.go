@@ -352,12 +352,15 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 }
 
 // note writes to the record, or keeps it until there is one.
-func (s *Service) note(e audit.Event) {
+func (s *Service) note(e audit.Event) { s.put(e, (*audit.Writer).Note) }
+
+// put is note by another way to write.
+func (s *Service) put(e audit.Event, put func(*audit.Writer, audit.Event) (audit.Event, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.log != nil:
-		_, _ = s.log.Note(e)
+		_, _ = put(s.log, e)
 	case !s.closed && len(s.early) < maxEarly:
 		s.early = append(s.early, e)
 	}

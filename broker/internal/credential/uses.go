@@ -57,7 +57,11 @@ func (g *Grants) use(u *proxied.Use) {
 		e.Kind, e.Decision = audit.KindError, ""
 		g.by.Refused("request to "+quoting.Quote(at)+": "+quoting.ASCII(u.Failed), true)
 	}
-	g.note(e)
+	put := (*audit.Writer).Note
+	if e.Decision != "allow" { // a program can make as many of these as it likes
+		put = (*audit.Writer).Refused
+	}
+	g.put(e, put)
 }
 
 func number(n int) string {

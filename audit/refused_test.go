@@ -1,0 +1,56 @@
+package audit
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Of what is refused all the time a log has a hundred a second one by one, and says how many others there were.
+func TestRefusalsAreBounded(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	dir := filepath.Join(t.TempDir(), "audit")
+	w, err := Create(dir, "s", Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(n int) {
+		for range n {
+			if _, err := w.Refused(Event{Kind: KindDeny, Decision: "deny", Op: "request"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	refuse(5000)
+	now = now.Add(time.Second)
+	refuse(100) // the control: so many are there one by one
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w, err = Create(dir, "u", Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse(103)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for sid, want := range map[string]string{"s": "200 [4900]", "u": "100 [3]"} {
+		one, counts := 0, []string{}
+		for e, err := range Query(filepath.Join(dir, sid+".jsonl"), Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch e.Kind {
+			case KindDeny:
+				one++
+			case KindBlocked:
+				counts = append(counts, e.Detail[0].V)
+			}
+		}
+		if got := fmt.Sprint(one, " ", counts); got != want {
+			t.Errorf("%s: %s, want %s", sid, got, want)
+		}
+	}
+}
