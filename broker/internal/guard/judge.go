@@ -97,7 +97,7 @@ type Place struct {
 	judge   *Judge
 	index   *index
 	states  []uint32 // rule<<8 | component, ascending
-	inherit Action   // Guard below a guarded directory, else Free
+	inherit Action   // Hide below a hidden directory, Guard below a guarded one, else Free
 	why     string   // of what is inherited
 	source  bool     // from a rule of Source
 	within  bool     // in a repository's directory or another whose names are looked for by programs outside
@@ -249,6 +249,9 @@ func (c *component) matches(name, folded string) bool {
 // Rule says what may be done with a name in the place, in a directory that m made. Nothing outside acts upon a place
 // that was not there, but a person may open any directory and work in it.
 func (p *Place) Rule(name string, m Maker) Verdict {
+	if p.Hidden() {
+		return Verdict{Action: Hide, Why: p.why}
+	}
 	v := Verdict{Action: p.inherit, Why: p.why, source: p.source}
 	if !m.under(true, p.source) {
 		v = Verdict{}
@@ -297,6 +300,9 @@ func (m Maker) under(builtIn, source bool) bool {
 // Below is the place inside the directory of that name.
 func (p *Place) Below(name string) *Place {
 	v := p.Rule(name, ByHost)
+	if v.Action == Hide {
+		return p.judge.intern(Place{within: true, inherit: Hide, why: v.Why})
+	}
 	next := Place{within: p.within || v.Anchored || v.Action != Free, git: p.git, named: p.named}
 	if v.Action == Guard || v.Action == Check {
 		next.inherit, next.why, next.source = Guard, v.Why, v.source
@@ -373,6 +379,9 @@ func (p *Place) sources() bool {
 	return slices.ContainsFunc(p.states, func(s uint32) bool { return p.judge.rules[s>>8].Source })
 }
 
+// Hidden reports whether the directory does not exist, nor anything in it, whoever makes it.
+func (p *Place) Hidden() bool { return p.inherit == Hide }
+
 // Open reports whether the directory itself may be changed.
 func (p *Place) Open() bool { return p.inherit == Free }
 
@@ -400,34 +409,20 @@ func (p *Place) Ordinary() bool { return !p.within && p.inherit == Free }
 // At says what the judge says of the name at rel, a path relative to the granted directory. Repository, which may be
 // nil, tells directories that have a HEAD.
 func (j *Judge) At(rel string, repository func(dir string) bool) Verdict {
-	p, v := j.walk(rel, repository)
-	if v.Action == Hide {
-		return v // and all below
-	}
-	return p.Rule(rel[strings.LastIndexByte(rel, '/')+1:], ByHost)
+	return j.PlaceOf(rel, repository).Rule(rel[strings.LastIndexByte(rel, '/')+1:], ByHost)
 }
 
 // PlaceOf is the place that the name at rel is in.
 func (j *Judge) PlaceOf(rel string, repository func(dir string) bool) *Place {
-	p, _ := j.walk(rel, repository)
-	return p
-}
-
-// walk goes to the directory of rel, or to that of a name on the way which is hidden.
-func (j *Judge) walk(rel string, repository func(dir string) bool) (*Place, Verdict) {
 	p := j.Root()
 	parts := strings.Split(rel, "/")
 	for i, name := range parts {
-		if repository != nil && repository(strings.Join(parts[:i], "/")) {
+		if repository != nil && !p.Hidden() && repository(strings.Join(parts[:i], "/")) {
 			p = p.Repository()
 		}
-		if i == len(parts)-1 {
-			break
+		if i < len(parts)-1 {
+			p = p.Below(name)
 		}
-		if v := p.Rule(name, ByHost); v.Action == Hide {
-			return p, v
-		}
-		p = p.Below(name)
 	}
-	return p, Verdict{}
+	return p
 }

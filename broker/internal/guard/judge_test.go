@@ -228,6 +228,43 @@ func TestJudgeRules(t *testing.T) {
 	}
 }
 
+// TestHiddenWithAllBelow: what lies in a hidden directory is hidden as well, by the same answer of all who ask: for
+// those who walk as for those who ask once, whoever made the directory, and whatever else has a rule for the name.
+func TestHiddenWithAllBelow(t *testing.T) {
+	t.Parallel()
+	rules := []Rule{{Pattern: "secrets", Action: Hide}, {Pattern: "app/.git/keys", Action: Hide},
+		{Pattern: "secrets/shown", Action: Allow}}
+	j, err := NewJudge(append(rules, BuiltIn()...), HideSecrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rel, want := range map[string]Action{"secrets": Hide, "secrets/x": Hide, "SECRETS/deep/q": Hide,
+		"secrets/shown": Hide, "secrets/.git/config": Hide, "secrets/.git/HEAD": Hide, "secrets/node_modules/.env": Hide,
+		"secrets/.env": Hide, "app/.git/keys/a/b": Hide,
+		// what only looks like it is not
+		"secret/x": Free, "a/secrets/x": Free, "secrets.txt": Free, "app/.git/key": Free, "app/.git/config": Check} {
+		v, below := walk(j.Root(), rel)
+		if at := j.At(rel, nil); v.Action != want || at != v {
+			t.Errorf("%q: who walks hears %+v, who asks once %+v; want %d", rel, v, at, want)
+		}
+		if below.Hidden() != (want == Hide) {
+			t.Errorf("%q: hidden is what lies below: %v", rel, below.Hidden())
+		}
+	}
+	in := j.Root().Below("secrets")
+	for _, m := range [...]Maker{ByHost, BySession, InRepository} {
+		if v := in.Repository().Below("made").Rule("x", m); v.Action != Hide || v.Secret != nil || v.Anchored {
+			t.Errorf("made by %d: %+v", m, v)
+		}
+	}
+	if in.Open() || in.Ordinary() || in.Free() || !in.Alike(j.Root().Below("app").Below(".git").Below("keys")) {
+		t.Error("a hidden place may be changed, or is unlike another one")
+	}
+	if visible := j.Root().Below("src"); visible.Hidden() || visible.Rule(".env.example", ByHost) != (Verdict{}) {
+		t.Error("the control: a name that is nobody's secret")
+	}
+}
+
 func TestJudgeRefuses(t *testing.T) {
 	t.Parallel()
 	for pattern, reason := range map[string]string{
