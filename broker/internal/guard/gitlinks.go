@@ -139,6 +139,9 @@ func folder(folded string) string {
 
 // NewLinks are the places, as of Places, that an index would name where another one, which may be nil, does not.
 func NewLinks(old, next []byte) ([]string, error) {
+	if !bytes.HasPrefix(next, []byte("DIRC")) { // another file: the session could read by that name what it may not
+		return nil, errIndex
+	}
 	l, err := IndexLinks(next)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestNewLinks(t *testing.T) {
 		want      string // of the places, or what is refused
 		no        bool
 	}{
-		{what: "no index", next: []byte("ref: x\n")},
+		{what: "no index", next: []byte("ref: x\n"), no: true},
 		{what: "files", next: indexOf(1, f)},
 		{what: "a repository", next: indexOf(2, f, l), want: "sub"},
 		{what: "one that was there", old: indexOf(1, l), next: indexOf(2, f, l)},
@@ -74,6 +74,23 @@ func TestNewLinks(t *testing.T) {
 
 // TestExpect: what a session makes where a repository is looked for is as if it had been there, also in a directory
 // whose name tools use for what they make anew.
+// TestIndexIsOne: what gets an index's name and is none would be read by that name, whatever it is. One that the host
+// has names nothing, so that any may be put in its place.
+func TestIndexIsOne(t *testing.T) {
+	index := indexOf(0)
+	for _, text := range [...]string{"", "TOKEN=secret\n", "DIR", "dirc" + string(index[4:])} {
+		if _, err := NewLinks(index, []byte(text)); err == nil {
+			t.Errorf("%q is put in place", text)
+		}
+		if found, err := IndexLinks([]byte(text)); err != nil || len(found.Places()) > 0 {
+			t.Errorf("%q on the host names %v, %v", text, found, err)
+		}
+		if _, err := NewLinks([]byte(text), index); err != nil {
+			t.Errorf("instead of %q: %v", text, err)
+		}
+	}
+}
+
 func TestExpect(t *testing.T) {
 	top, id := ID{Ino: 1}, ID{Ino: 2}
 	judge, err := NewJudge(BuiltIn())

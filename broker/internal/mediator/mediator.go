@@ -280,7 +280,7 @@ func links(p *plan.Plan) map[string]string {
 
 // refuse records what was not carried out.
 func (md *Mediator) refuse(r writes.Refusal) {
-	md.refused(r.Path, grants.Request{PID: r.PID, Path: r.Path, Why: r.Err, Kept: r.Kept})
+	md.refused(r.Path, grants.Request{PID: r.PID, Path: r.Path, Why: r.Err, Hidden: r.Hidden, Kept: r.Kept})
 }
 
 // Denied takes in a call that the filter refused.

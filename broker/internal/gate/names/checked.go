@@ -31,10 +31,14 @@ func (r Refused) Error() string { return r.Err.Error() }
 func (r Refused) Unwrap() error { return r.Err }
 
 // Replace carries out a rename to a name whose contents are checked because of an action, of a regular file of these
-// permissions. The session may still hold the old file open for writing, so what is put in place is a new file with
-// exactly the bytes that were checked, and the time of the old one: by the time of its index git tells which files may
-// have changed while it was written. What the name has now is nil for the check if nothing has it.
+// permissions that has not the name of a secret. The session may still hold the old file open for writing, so what is
+// put in place is a new file with exactly the bytes that were checked, and the time of the old one: by the time of its
+// index git tells which files may have changed while it was written. What the name has now is nil for the check if
+// nothing has it.
 func Replace(from, to Name, what guard.Action, mode uint32, flags uint, check func(old, next []byte) error) error {
+	if from.Row != nil { // by now it may be a secret of the host's, and it would be read
+		return unix.EACCES
+	}
 	most := maxChecked(what)
 	next, written, err := readChecked(from, most)
 	if err != nil {

@@ -194,11 +194,17 @@ func TestReplace(t *testing.T) {
 	if st, err := os.Stat(filepath.Join(x.dir, "config")); err != nil || st.Mode() != 0o640 {
 		t.Errorf("%v, %v", st.Mode(), err)
 	}
+	never := func(_, _ []byte) error { t.Error("asked"); return nil }
+	for _, secret := range [...]string{".env", "id_rsa"} { // the second may be the host's by then
+		if err := Replace(x.name(secret), x.name("config"), guard.Index, 0o600, 0, never); err != unix.EACCES {
+			t.Errorf("from %s: %v", secret, err)
+		}
+	}
+	x.holds(map[string]string{".env": "host", "id_rsa": "own", "config": "plain"})
 	if err := os.Symlink(".env", filepath.Join(x.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	asked := func(_, _ []byte) error { t.Error("asked"); return nil }
-	err = Replace(x.name("link"), x.name("config"), guard.Check, 0o600, 0, asked)
+	err = Replace(x.name("link"), x.name("config"), guard.Check, 0o600, 0, never)
 	if err != unix.ELOOP {
 		t.Errorf("through a link: %v", err)
 	}

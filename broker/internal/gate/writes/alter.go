@@ -149,10 +149,8 @@ func (j *job) judged(n *name, fd int) bool {
 	if j.setsGroup() && !isDirectory(fd) {
 		return j.answer(unix.EPERM)
 	}
-	if v.Secret != nil {
-		if _, err := j.keeper().Shown(named(n, -1, "", v.Secret), fd); err != nil {
-			return j.answer(errnoOf(err))
-		}
+	if e := n.root.judge.shown(n, fd); e != 0 {
+		return j.answer(e)
 	}
 	keep := j.keeper().Keeping(fd, v.Secret)
 	e := j.does(fd)

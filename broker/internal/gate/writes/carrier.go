@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -52,6 +53,8 @@ type Refusal struct {
 	Path string // the host's
 	Why  string
 	Err  error // what Check said
+	// Hidden: it does not exist for the session.
+	Hidden bool
 	// Kept: the host has a file of this name, which is hidden and stays as it is.
 	Kept bool
 }
@@ -151,7 +154,8 @@ func New(o Options) *Carrier {
 		}
 		fd := int(r.Tree.Fd())
 		k.roots[i] = root{Root: r, above: above, fd: fd, mount: mountOf(fd),
-			judge: judge{root: r.Place, session: o.Session, tree: fd, places: map[string]*guard.Place{}}}
+			judge: judge{root: r.Place, session: o.Session, tree: fd, keeper: k.keeper(),
+				places: map[string]*guard.Place{}}}
 		k.at[r.Path] = place{root: &k.roots[i]}
 	}
 	k.shown = o.InPlace.entries()
@@ -329,7 +333,7 @@ func (j *job) uncovers() bool {
 
 // refuse notes a refusal. That the tree is read-only the kernel says in its own words.
 func (j *job) refuse(n *name, r ruling, e unix.Errno) bool {
-	j.tell(n, r.Why, nil)
+	j.tell(n, r.Why, e)
 	if e != unix.EROFS {
 		return j.answer(e)
 	}
@@ -350,8 +354,9 @@ func (j *job) setsGroup() bool {
 	return j.d.op == "chmod" && j.call.Arg(int(j.d.arg))&unix.S_ISGID != 0
 }
 
-func (j *job) tell(n *name, why string, err error) {
-	j.say(Refusal{Path: n.onHost(), Why: why, Err: err})
+// tell notes a refusal that is answered with e.
+func (j *job) tell(n *name, why string, e syscall.Errno) {
+	j.say(Refusal{Path: n.onHost(), Why: why, Hidden: e == unix.ENOENT})
 }
 
 func (j *job) say(r Refusal) {
@@ -419,20 +424,6 @@ func (k *Carrier) mounted(abs string, native bool) bool {
 
 func within(p, dir string) bool {
 	return strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
-}
-
-// left has the server of a name forget it, and what is mounted there is mounted no more: all of it is served then.
-func (j *job) left(n *name, dir int, base string) {
-	if j.Server != nil && j.served(n) {
-		if s := j.Server(n.abs()); s != nil {
-			s.Left(dir, single(base))
-		}
-	}
-	for p, at := range j.at {
-		if at.native && within(p, n.abs()) {
-			delete(j.at, p)
-		}
-	}
 }
 
 // holds says whether a clean path leads to one of the trees: such directories are the sandbox's own, and no links.

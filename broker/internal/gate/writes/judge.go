@@ -19,6 +19,7 @@ type judge struct {
 	root    *guard.Place
 	session *guard.Session
 	tree    int
+	keeper  names.Keeper
 	places  map[string]*guard.Place // of directories, by their names alone
 }
 
@@ -30,6 +31,7 @@ type ruling struct {
 	guard.Verdict
 	place *guard.Place // what holds in its directory
 	own   bool         // the directory is the session's own
+	away  bool         // the directory, or one above it, does not exist for the session
 }
 
 // of says what the rules say of a name, as they are when it is asked for the first time.
@@ -45,6 +47,9 @@ func (g *judge) rule(n *name) ruling {
 	dir, base := n.split()
 	if base == "." || names.IsReserved(n.path()) {
 		return ruling{Verdict: guard.Verdict{Action: guard.Guard}, place: g.root}
+	}
+	if !g.shows(dir) && g.hides(&name{root: n.root, rel: dir + "\x00"}) {
+		return ruling{Verdict: guard.Verdict{Action: guard.Hide}, place: g.root, away: true}
 	}
 	p := g.place(dir)
 	if g.root.MentionsRepository(n.path()) {
@@ -108,6 +113,33 @@ func (g *judge) shows(dir string) bool {
 	return true
 }
 
+// hides says whether what has a name does not exist for the session.
+func (g *judge) hides(n *name) bool { return g.of(n).Action == guard.Hide || g.seen(n) != 0 }
+
+// seen says with which error what has a name does not exist for the session, where the rules alone do not say it: it
+// may be a secret. 0: it does, or there is nothing that could be acted upon.
+func (g *judge) seen(n *name) syscall.Errno {
+	if g.of(n).Secret == nil {
+		return 0
+	}
+	fd, e := openAt(g.tree, nulled(n.rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if e != 0 {
+		return 0
+	}
+	defer unix.Close(fd)
+	return g.shown(n, fd)
+}
+
+// shown is seen for what is open.
+func (g *judge) shown(n *name, fd int) syscall.Errno {
+	r := g.of(n)
+	if r.Secret == nil {
+		return 0
+	}
+	_, err := g.keeper.Shown(named(n, -1, "", r.Secret), fd)
+	return errnoOf(err)
+}
+
 // within is place with a look at which of the directories on the way are repositories by themselves.
 func (g *judge) within(dir string) *guard.Place {
 	p := g.root
@@ -163,6 +195,9 @@ const (
 // mayMake says whether something may get a name. A directory that mkdir makes is empty, so it may stand where guarded
 // names lie below; anything else there would be unvetted.
 func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
+	if r.away {
+		return unix.ENOENT
+	}
 	switch r.Action {
 	case guard.Free:
 		if r.Anchored && how != byMkdir {
@@ -222,8 +257,16 @@ func mayWrite(r ruling) syscall.Errno {
 	return unix.EROFS
 }
 
-// mayTake says whether what has a name may lose it.
-func mayTake(r ruling, dir bool) syscall.Errno {
+// mayTake says whether what has a name may lose it: what does not exist for the session it can neither take nor move.
+func (g *judge) mayTake(n *name, dir bool) syscall.Errno {
+	if e := mayGo(g.of(n), dir); e != 0 {
+		return e
+	}
+	return g.seen(n)
+}
+
+// mayGo says whether the rules let something go from a name.
+func mayGo(r ruling, dir bool) syscall.Errno {
 	switch r.Action {
 	case guard.Free:
 		if r.Anchored && !dir {

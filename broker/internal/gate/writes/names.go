@@ -62,7 +62,7 @@ func (j *job) mayChange(n *name) (ruling, syscall.Errno) {
 	r := g.of(n)
 	switch {
 	case j.d.kind == kindRemove:
-		return r, mayTake(r, j.removesDir())
+		return r, g.mayTake(n, j.removesDir())
 	case j.d.op == "mkdir":
 		return r, g.mayMake(n, r, byMkdir)
 	case j.d.kind == kindSymlink:
@@ -230,6 +230,11 @@ func (j *job) move(p *pair) (e syscall.Errno, done bool) {
 		j.pass()
 		return 0, true
 	}
+	for _, n := range [...]*name{p.from, p.to} { // nor does an error say what is there
+		if r := n.root.judge.of(n); r.away {
+			return 0, j.refuse(n, r, unix.ENOENT)
+		}
+	}
 	if p.fromDir, p.fromBase, e = p.from.parent(); e != 0 {
 		return e, false
 	}
@@ -261,20 +266,20 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 	}
 	g := &p.from.root.judge
 	from, to := g.of(p.from), g.of(p.to)
-	if from.Action == guard.Keep || mayWrite(from) != 0 {
-		return 0, j.refuse(p.from, from, unix.EROFS)
+	no := mayWrite(from)
+	if from.Action == guard.Keep {
+		no = unix.EROFS
+	}
+	if no == 0 {
+		no = g.seen(p.from)
+	}
+	if no != 0 {
+		return 0, j.refuse(p.from, from, no)
 	}
 	if no := g.mayMake(p.to, to, byOther); no != 0 {
 		return 0, j.refuse(p.to, to, no)
 	}
 	source, target := named(p.from, p.fromDir, p.fromBase, from.Secret), named(p.to, p.toDir, p.toBase, to.Secret)
-	if from.Secret != nil {
-		fd, _, err := j.keeper().Hold(source)
-		if err != nil {
-			return errnoOf(err), false
-		}
-		unix.Close(fd)
-	}
 	if to.Secret != nil {
 		j.Making.Lock()
 		defer j.Making.Unlock()

@@ -85,7 +85,11 @@ func (j *job) lend(n *name, fd int) bool {
 
 // openAt opens one name. If there is a link on the way, it returns where that leads.
 func (j *job) openAt(n *name) (*name, bool) {
+	g := &n.root.judge
 	if j.flags&nameless != 0 {
+		if v := g.of(n); v.Action == guard.Hide {
+			return nil, j.refuse(n, v, unix.ENOENT)
+		}
 		return j.opened(n, unix.Stat_t{}, false)
 	}
 	follow := j.d.followed(j.flags)
@@ -109,7 +113,6 @@ func (j *job) openAt(n *name) (*name, bool) {
 			return nil, true
 		}
 	}
-	g := &n.root.judge
 	v := g.of(n)
 	var no syscall.Errno
 	switch {

@@ -33,7 +33,7 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 		n, v, e = j.mayMove(p.toDir, p.toBase, p.to, p.from, &other, &demote)
 	} else if e == 0 && replaced && g.of(p.to).Action != guard.Keep {
 		n, v = p.to, g.of(p.to)
-		e = mayTake(v, typeOf(other) == unix.S_IFDIR)
+		e = mayGo(v, typeOf(other) == unix.S_IFDIR)
 	}
 	done := false
 	if e == 0 { // before it is moved: nobody is to make a name in it there meanwhile that is guarded
@@ -51,7 +51,7 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	switch e {
 	case 0:
 	case unix.EROFS, unix.ENOENT, unix.EACCES:
-		j.tell(n, v.Why, nil)
+		j.tell(n, v.Why, e)
 		return 0, j.answer(e)
 	default: // EXDEV: mv copies, and the copies are judged one by one
 		return 0, j.answer(e)
@@ -102,6 +102,20 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 	}
 }
 
+// left has the server of a name forget it, and what is mounted there is mounted no more: all of it is served then.
+func (j *job) left(n *name, dir int, base string) {
+	if j.Server != nil && j.served(n) {
+		if s := j.Server(n.abs()); s != nil {
+			s.Left(dir, single(base))
+		}
+	}
+	for p, at := range j.at {
+		if at.native && within(p, n.abs()) {
+			delete(j.at, p)
+		}
+	}
+}
+
 // mayMove says whether an object may leave one name for another, or which of the two forbids it. A directory takes
 // everything below it along, so both places must treat every path below alike. What is the session's own and is not
 // there any more is added to demote.
@@ -110,7 +124,7 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	g := &from.root.judge
 	dir := typeOf(*st) == unix.S_IFDIR
 	f, t := g.of(from), g.of(to)
-	if e := mayTake(f, dir); e != 0 {
+	if e := g.mayTake(from, dir); e != 0 {
 		return from, f, e
 	}
 	if dir && f.Anchored && from.path() != to.path() || dir && j.pins(from.abs()) {
@@ -257,17 +271,17 @@ func (g *judge) below(n *name) *guard.Place {
 // replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so
 // what is put in place is a new file with exactly the bytes that were checked.
 func (j *job) replaceChecked(p *pair, v ruling, st *unix.Stat_t) bool {
-	g := &p.from.root.judge
-	if typeOf(*st) != unix.S_IFREG || mayTake(g.of(p.from), false) != 0 {
-		j.tell(p.to, v.Why, nil)
+	if typeOf(*st) != unix.S_IFREG {
+		j.tell(p.to, v.Why, unix.EACCES)
 		return j.answer(unix.EACCES)
 	}
-	err := names.Replace(named(p.from, p.fromDir, p.fromBase, nil), named(p.to, p.toDir, p.toBase, nil), v.Action,
+	secret := p.from.root.judge.of(p.from).Secret
+	err := names.Replace(named(p.from, p.fromDir, p.fromBase, secret), named(p.to, p.toDir, p.toBase, nil), v.Action,
 		st.Mode&0o777, uint(p.flags),
 		func(old, next []byte) error { return p.to.root.Check(p.to.path(), v.Action, old, next) })
 	var refused names.Refused
 	if errors.As(err, &refused) {
-		j.tell(p.to, v.Why, refused.Err)
+		j.say(Refusal{Path: p.to.onHost(), Why: v.Why, Err: refused.Err})
 		return j.answer(unix.EACCES)
 	}
 	return j.answer(errnoOf(err))

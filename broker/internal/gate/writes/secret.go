@@ -13,7 +13,7 @@ import (
 )
 
 // keeper is what is known of the session's secrets.
-func (j *job) keeper() names.Keeper { return names.Keeper{Judge: j.Secrets, OneMount: true} }
+func (k *Carrier) keeper() names.Keeper { return names.Keeper{Judge: k.Secrets, OneMount: true} }
 
 // named is a name whose directory is held, for the keeper.
 func named(n *name, dir int, base string, row *guard.Secret) names.Name {
