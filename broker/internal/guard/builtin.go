@@ -103,7 +103,8 @@ func gitNames() []Rule {
 	}
 	// What has a HEAD for other reasons is no repository as long as one of these is missing.
 	for _, name := range []string{"logs/objects", "logs/commondir", "logs/refs/**/refs", "logs/refs/**/commondir",
-		"refs/**/refs", "refs/**/commondir"} {
+		"refs/**/refs", "refs/**/commondir",
+		"worktrees/*/objects", "modules/**/worktrees/*/objects"} {
 		out = append(out, Rule{Pattern: name, Action: Guard, Why: "makes git take the directory for a repository"})
 	}
 	// The directory of a worktree is a repository by itself where it has no commondir.

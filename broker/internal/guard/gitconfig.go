@@ -44,6 +44,8 @@ type Configs struct {
 	Elsewhere func(path string) bool
 	// Granted is the project, and its repository's directory if it is a linked worktree.
 	Granted Granted
+	// Indexed says whether there is an index that git reads by the configuration at a place. Nil: there may be.
+	Indexed func(file string) bool
 
 	mu    sync.Mutex
 	files map[string]kept
@@ -71,6 +73,9 @@ func (c *Configs) Check(file string, old, next []byte) error {
 	if err := c.judge(file, k.before, next); err != nil {
 		return err
 	}
+	if err := c.format(file, old, next); err != nil {
+		return err
+	}
 	if c.files == nil {
 		c.files = map[string]kept{}
 	}
@@ -78,6 +83,19 @@ func (c *Configs) Check(file string, old, next []byte) error {
 		c.files[file] = k
 	}
 	return nil
+}
+
+// format refuses to have an index read in another way than it was judged.
+func (c *Configs) format(file string, old, next []byte) error {
+	if bytes.Equal(old, next) {
+		return nil
+	}
+	was, err := IDSize(old)
+	now, e := IDSize(next)
+	if err == nil && e == nil && was == now || c.Indexed != nil && !c.Indexed(file) {
+		return nil
+	}
+	return &ConfigError{File: file, Key: "extensions.objectformat", Reason: "git would read the index in another way"}
 }
 
 // ConfigMode is the mode that a configuration may have instead of now, where next is wanted: nobody else may write it

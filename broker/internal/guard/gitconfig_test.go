@@ -128,7 +128,7 @@ func TestConfigKeys(t *testing.T) {
 		{`core`, `gitProxy = x`, false}, {`core`, `attributesFile = x`, false},
 		{`core`, `excludesFile = x`, false}, {`core`, `alternateRefsCommand = x`, false},
 		{`core`, `whatGitAddsNextYear = x`, false},
-		{`extensions`, `objectFormat = sha256`, true}, {`extensions`, `worktreeConfig = true`, true},
+		{`extensions`, `objectFormat = sha1`, false}, {`extensions`, `worktreeConfig = true`, true},
 		{`extensions`, `refStorage = reftable`, true},
 		{`extensions`, `refStorage = files:///x`, false}, {`extensions`, `worktreeConfig = false`, false},
 		{`extensions`, `partialClone = up`, false}, {`extensions`, `submodulePathConfig = true`, false},

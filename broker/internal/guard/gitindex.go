@@ -75,7 +75,7 @@ const (
 	extendedBit = 0x4000 // of the flags, from version 3 on: two more bytes of flags
 	stageBits   = 0x3000
 	intentBit   = 0x2000 // of those two
-	nameBits    = 0x0fff // of the flags: the length of the name, or all of them
+	nameBits    = 0x0fff // of the flags: the length of the name; all of them: it ends with a zero byte
 )
 
 func readEntry(b []byte, size int, version uint32, last []byte) (e indexEntry, err error) {
@@ -121,9 +121,10 @@ func readEntry(b []byte, size int, version uint32, last []byte) (e indexEntry, e
 	return e, e.measured(flags)
 }
 
-// measured refuses a name of another length than git takes it to have: git would find the next entry elsewhere.
+// measured refuses a name of another length than git takes it to have: git would find the next entry elsewhere. Where
+// all bits are set git looks for the end itself.
 func (e *indexEntry) measured(flags uint16) error {
-	if int(flags&nameBits) != min(len(e.name), nameBits) {
+	if length := int(flags & nameBits); length != nameBits && length != len(e.name) {
 		return errIndex
 	}
 	return nil

@@ -80,12 +80,12 @@ func (k *keys) core(s entry, sub, name string) string {
 	return notListed
 }
 
-// extension may be set once: what it turns on stays.
+// extension may be set once: what it turns on stays. A configuration that was there has a format of objects already.
 func (k *keys) extension(s entry, sub, name string) string {
 	once := sub == "" && !k.was[s.key]
 	switch name {
 	case "objectformat":
-		return allowed(once, s.value == "sha1" || s.value == "sha256")
+		return allowed(once && len(k.was) == 0, s.value == "sha1" || s.value == "sha256")
 	case "refstorage": // newer versions of git take a place for the refs, too
 		return allowed(once, s.value == "files" || s.value == "reftable")
 	case "worktreeconfig", "relativeworktrees":

@@ -2,8 +2,6 @@ package guard
 
 import (
 	"bytes"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,28 +22,12 @@ type Links struct {
 	Split  bool // more entries are in another file (a split index)
 }
 
-// IndexLinks reads an index, in either length of object ids, as git does, and refuses what git could read in another
-// way: it reads a large one by several threads, from the places that extensions name.
-func IndexLinks(index []byte) (Links, error) {
-	var all Links
+// IndexLinks reads an index with object ids of this length (IDSize) as git does, and refuses what git could read in
+// another way: it reads a large one by several threads, from the places that extensions name.
+func IndexLinks(index []byte, size int) (l Links, err error) {
 	if !bytes.HasPrefix(index, []byte("DIRC")) {
-		return all, nil // git refuses it
+		return l, nil // git refuses it
 	}
-	err := errIndex
-	for _, size := range [...]int{sha1.Size, sha256.Size} {
-		l, e := indexLinks(index, size)
-		if e != nil {
-			continue
-		}
-		err = nil
-		all.Gitlinks = append(all.Gitlinks, l.Gitlinks...)
-		all.Folded = append(all.Folded, l.Folded...)
-		all.Split = all.Split || l.Split
-	}
-	return all, err
-}
-
-func indexLinks(index []byte, size int) (l Links, err error) {
 	body := index[:max(len(index)-size, 0)]
 	var starts []start
 	rest, err := eachEntry(index, size, func(e indexEntry, from []byte) {
@@ -60,27 +42,25 @@ func indexLinks(index []byte, size int) (l Links, err error) {
 	if err != nil {
 		return l, err
 	}
-	return l, l.extensions(body, len(body)-len(rest), starts)
+	return l, l.extensions(body, len(body)-len(rest), size, starts)
 }
 
 // extensions looks at what follows the entries.
-func (l *Links) extensions(body []byte, at int, starts []start) error {
-	for _, hash := range [...]int{sha1.Size, sha256.Size} {
-		if n := len(body) - 12 - hash; n >= 0 && string(body[n:n+4]) == "EOIE" &&
-			int64(binary.BigEndian.Uint32(body[n+8:])) != int64(at) {
-			return errIndex
-		}
+func (l *Links) extensions(body []byte, at, size int, starts []start) error {
+	if n := len(body) - 12 - size; n >= 0 && string(body[n:n+4]) == "EOIE" &&
+		int64(binary.BigEndian.Uint32(body[n+8:])) != int64(at) {
+		return errIndex
 	}
 	for at < len(body) {
 		if len(body)-at < 8 {
 			return errIndex
 		}
-		name, size := string(body[at:at+4]), int64(binary.BigEndian.Uint32(body[at+4:]))
-		if at += 8; size > int64(len(body)-at) {
+		name, length := string(body[at:at+4]), int64(binary.BigEndian.Uint32(body[at+4:]))
+		if at += 8; length > int64(len(body)-at) {
 			return errIndex
 		}
-		data := body[at : at+int(size)]
-		switch at += int(size); name {
+		data := body[at : at+int(length)]
+		switch at += int(length); name {
 		case "link":
 			l.Split = true
 		case "IEOT":
@@ -137,24 +117,27 @@ func folder(folded string) string {
 	return strings.TrimSuffix(folded[:strings.LastIndexByte(folded, ' ')], "/")
 }
 
-// NewLinks are the places, as of Places, that an index would name where another one, which may be nil, does not.
-func NewLinks(old, next []byte) ([]string, error) {
+// NewLinks are the places, as of Places, that an index would name where another one, which may be nil, does not. Both
+// have object ids of this length.
+func NewLinks(old, next []byte, size int) ([]string, error) {
 	if !bytes.HasPrefix(next, []byte("DIRC")) { // another file: the session could read by that name what it may not
 		return nil, errIndex
 	}
-	l, err := IndexLinks(next)
+	l, err := IndexLinks(next, size)
 	if err != nil {
 		return nil, err
 	}
 	if len(l.Gitlinks) == 0 && len(l.Folded) == 0 && !l.Split {
 		return nil, nil
 	}
-	was, err := IndexLinks(old)
+	was, err := IndexLinks(old, size)
 	switch {
 	case err != nil:
 		was = Links{}
 	case l.Split && !was.Split:
 		return nil, errors.New("it takes entries from another file")
+	case l.Split && slices.Contains(l.Gitlinks, ""):
+		return nil, errors.New("it makes an entry of another file a repository")
 	}
 	if len(was.Folded) == 0 && len(l.Folded) > 0 {
 		return nil, errors.New("it leaves out what is in directories")
@@ -179,19 +162,4 @@ func without(list, others []string) []string {
 func inWorkTree(name string) bool {
 	return name != "" && name != "." && !path.IsAbs(name) && path.Clean(name) == name &&
 		!slices.Contains(strings.Split(name, "/"), "..")
-}
-
-// WorkTreeOf is the work tree that a repository's configuration names, as it is written; empty if it names none.
-func WorkTreeOf(config []byte) string {
-	p, err := parse(config)
-	if err != nil {
-		return ""
-	}
-	to := ""
-	for _, s := range p.settings {
-		if s.key == "core.worktree" {
-			to = s.value
-		}
-	}
-	return to
 }

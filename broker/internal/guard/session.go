@@ -13,7 +13,11 @@ type Session struct {
 	Witness Witness
 	// Parts is told of a directory before names in it are free because the session made it: which of the places above
 	// are parts of a repository that was there is then told to Expect. May be nil.
-	Parts  func(dir string)
+	Parts func(dir string)
+	// Replacing is held from the check of a name's contents until they are there: what a file of a repository says
+	// depends on its others.
+	Replacing sync.Mutex
+
 	mu     sync.Mutex
 	places places
 }

@@ -81,6 +81,12 @@ func New(in *planner.Input, a Asker, refused *report.Refusals, warn func(string)
 // Planned takes in what the sandbox will be.
 func (md *Mediator) Planned(p *plan.Plan) {
 	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
+	md.configs.Indexed = func(file string) bool {
+		if !path.IsAbs(file) {
+			file = path.Join(md.in.Project, file)
+		}
+		return repositories.Indexed(path.Dir(file))
+	}
 }
 
 // Tree takes the writable root of one.

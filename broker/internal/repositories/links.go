@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -69,9 +69,13 @@ func repositoryOf(top string) string {
 
 // indexOf tells the session of what the index of a repository names in a work tree.
 func (l *Links) indexOf(git, top string) {
-	shared, _ := filepath.Glob(guard.Literal(git) + "/sharedindex.*") // where the index is in two files
-	for _, file := range append(shared, git+"/index") {
-		found, err := guard.IndexLinks(readAll(file))
+	size, err := idSize(git)
+	files, e := indexes(git)
+	if err = errors.Join(err, e); err != nil {
+		l.Session.ExpectAll()
+	}
+	for _, file := range files {
+		found, err := guard.IndexLinks(readAll(file), size)
 		for _, name := range found.Places() {
 			if _, e := l.expect(top, name); e != nil {
 				err = e
@@ -82,6 +86,57 @@ func (l *Links) indexOf(git, top string) {
 		}
 	}
 }
+
+// indexes are the files with an index in a repository's directory: it may be in two.
+func indexes(git string) (files []string, err error) {
+	list, err := os.ReadDir(git)
+	for _, e := range list {
+		if e.Name() == "index" || strings.HasPrefix(e.Name(), "sharedindex.") {
+			files = append(files, git+"/"+e.Name())
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		err = nil
+	}
+	return files, err
+}
+
+// Indexed says whether a repository has an index, or one of its worktrees may have.
+func Indexed(git string) bool {
+	files, err := indexes(git)
+	trees, e := os.ReadDir(git + "/worktrees")
+	return len(files) > 0 || err != nil || len(trees) > 0 || e != nil && !errors.Is(e, fs.ErrNotExist)
+}
+
+// idSize is the length of object ids in the index of a repository's directory. A worktree has the format of the
+// repository that it belongs to, also while nothing says so in it.
+func idSize(git string) (int, error) {
+	dirs := []string{git}
+	if path.Base(path.Dir(git)) == "worktrees" {
+		dirs = append(dirs, path.Join(git, "../.."))
+	}
+	if to := strings.TrimRight(string(readAll(git+"/commondir")), "\r\n"); path.IsAbs(to) {
+		dirs = append(dirs, to)
+	} else if to != "" {
+		dirs = append(dirs, path.Join(git, to))
+	}
+	var configs [][]byte
+	for _, dir := range dirs {
+		st, err := host.FS{}.Stamp(dir + "/config")
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return 0, err
+		case st.Type != host.File:
+			return 0, errFormat
+		default:
+			configs = append(configs, readAll(dir+"/config"))
+		}
+	}
+	return guard.IDSize(configs...)
+}
+
+var errFormat = errors.New("the repository's configuration is no file")
 
 func readAll(file string) []byte {
 	st, err := host.FS{}.Stamp(file)
@@ -171,13 +226,17 @@ var errGitlink = errors.New("git would enter a repository by itself that may run
 
 // Check says whether an index may be replaced by next.
 func (l *Links) Check(file string, old, next []byte) error {
-	found, err := guard.NewLinks(old, next)
+	size, err := idSize(path.Dir(file))
+	if err != nil {
+		return fmt.Errorf("finding the format of objects: %w", err)
+	}
+	found, err := guard.NewLinks(old, next, size)
 	if err != nil || len(found) == 0 {
 		return err
 	}
 	trees, sure := l.workTrees(path.Dir(file))
 	if !sure && l.Made() { // it may be used at another place than it says
-		known, _ := guard.IndexLinks(readAll(path.Join(path.Dir(file), "../../index")))
+		known, _ := guard.IndexLinks(readAll(path.Join(path.Dir(file), "../../index")), size)
 		for _, name := range found {
 			if !slices.Contains(known.Gitlinks, name) {
 				return fmt.Errorf("%w: %s", errGitlink, name)

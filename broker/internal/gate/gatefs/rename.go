@@ -252,6 +252,8 @@ func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName stri
 	if code := s.mayTake(od, oldName, false); code != fuse.OK {
 		return code, nil
 	}
+	s.opts.Session.Replacing.Lock()
+	defer s.opts.Session.Replacing.Unlock()
 	err := names.Replace(s.named(od, oldName), s.named(nd, newName), what, st.Mode&0o777, flags,
 		func(present, proposed []byte) error {
 			return s.opts.Check(s.nodes.where(nd)+"/"+newName, what, present, proposed)

@@ -27,6 +27,8 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	var demote []guard.ID
 	n, v, e := j.mayMove(p.fromDir, p.fromBase, p.from, p.to, &moved, &demote)
 	if e == unix.EROFS && n == p.to && v.Action.Checked() && !exchange {
+		j.Session.Replacing.Lock()
+		defer j.Session.Replacing.Unlock()
 		return 0, j.replaceChecked(p, v, &moved)
 	}
 	if e == 0 && replaced && exchange {
