@@ -144,8 +144,15 @@ func randomCond(rng *rand.Rand) Cond {
 		if rng.IntN(10) == 0 {
 			n = 200
 		}
+		if c.Wide || rng.IntN(2) == 0 {
+			c.Mask = 0
+		}
 		for range n {
-			c.List = append(c.List, word())
+			v := word()
+			if c.Mask != 0 {
+				v &= c.Mask
+			}
+			c.List = append(c.List, v)
 		}
 	}
 	return c
@@ -190,6 +197,8 @@ func TestCompileErrors(t *testing.T) {
 		"value 0x2 has bits outside mask 0x1":          rule(Cond{Op: MaskedEq, Value: 2, Mask: 1}),
 		"empty mask":                                   rule(Cond{Op: AnyBits}),
 		"empty list":                                   rule(Cond{Op: NotIn}),
+		"list value 0x3 has bits outside mask 0x2":     rule(Cond{Op: In, Mask: 2, List: []uint64{3}}),
+		"masked values is of low words only":           rule(Cond{Op: In, Mask: 2, List: []uint64{2}, Wide: true}),
 		"unknown comparison 77":                        rule(Cond{Op: 77}),
 		"no table of system calls for arch 7":          {Arch: 7},
 		"architecture amd64 is listed twice or nested": {Arch: AMD64, Others: []Policy{{Arch: AMD64}}},

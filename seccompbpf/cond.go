@@ -12,7 +12,9 @@ func (c *Cond) low() uint32  { return offArgs + 8*uint32(c.Arg) }
 func (c *Cond) high() uint32 { return c.low() + 4 }
 
 // keeps tells whether the argument's low word is still in the accumulator after the test.
-func (c *Cond) keeps() bool { return !c.Wide && (c.Op != MaskedEq || c.Value == 0) }
+func (c *Cond) keeps() bool {
+	return !c.Wide && (c.Mask == 0 || c.Op == AnyBits || c.Op == MaskedEq && c.Value == 0)
+}
 
 // chain writes rules in order and returns where the first test is. otherwise is reached when no rule holds.
 func (a *asm) chain(rules []*Rule, otherwise Action) label {
@@ -51,7 +53,7 @@ func (r *Rule) joins(o *Rule) bool {
 		return false
 	}
 	a, b := &r.Conds[0], &o.Conds[0]
-	return a.Op == In && b.Op == In && a.Arg == b.Arg && a.Wide == b.Wide
+	return a.Op == In && b.Op == In && a.Arg == b.Arg && a.Wide == b.Wide && a.Mask == b.Mask
 }
 
 // held returns the word that is in the accumulator wherever the conditions are left by failing, or nothing.
@@ -106,6 +108,9 @@ func (a *asm) word(c *Cond, value, mask uint32, yes, no label) label {
 			return a.jump(opJset, mask, no, yes)
 		}
 		return a.then(Insn{Code: opAnd, K: mask}, a.jump(opJeq, value, yes, no))
+	}
+	if mask != 0 {
+		return a.then(Insn{Code: opAnd, K: mask}, a.member(c.List, yes, no))
 	}
 	return a.member(c.List, yes, no)
 }
@@ -185,6 +190,14 @@ func (c *Cond) check() error {
 	case In, NotIn:
 		if len(c.List) == 0 {
 			return fmt.Errorf("empty list")
+		}
+		if c.Mask != 0 && c.Wide {
+			return fmt.Errorf("a list of masked values is of low words only")
+		}
+		for _, v := range c.List {
+			if c.Mask != 0 && v&^c.Mask != 0 {
+				return fmt.Errorf("list value %#x has bits outside mask %#x", v, c.Mask)
+			}
 		}
 	default:
 		return fmt.Errorf("unknown comparison %d", c.Op)

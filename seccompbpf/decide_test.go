@@ -59,6 +59,9 @@ func (c *Cond) holds(v uint64) bool {
 	case AnyBits:
 		return v&c.Mask != 0
 	}
+	if c.Mask != 0 {
+		v &= c.Mask
+	}
 	for _, w := range c.List {
 		if v == w {
 			return c.Op == In

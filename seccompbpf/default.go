@@ -22,6 +22,8 @@ type Toggles struct {
 	InPlace bool
 	// and signals reach whatever the user runs (Landlock before ABI 6)
 	SignalsLeave bool
+	// whoever calls sbx bwrap says what is shown, and which limits hold: devices of the host's may be there
+	Bwrap bool
 }
 
 const (

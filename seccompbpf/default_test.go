@@ -1,6 +1,7 @@
 package seccompbpf
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ func allToggles() []Toggles {
 	for n := range 4096 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
 		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9), 1000,
-			1001, bit(10), bit(10) && bit(11), bit(11), bit(0) && bit(11)})
+			1001, bit(10), bit(10) && bit(11), bit(11), bit(0) && bit(11), bit(2) && bit(3)})
 	}
 	return list
 }
@@ -77,6 +78,52 @@ func TestSocketsAreAList(t *testing.T) {
 	}
 }
 
+// TestFileSystemsAreAList tries what file systems do through a descriptor that is open for reading, and every type of
+// request: only what is understood passes. The controls are requests of the same types that programs live on.
+func TestFileSystemsAreAList(t *testing.T) {
+	decide := func(toggles Toggles, request uint64) Action {
+		nr, _ := Number(AMD64, "ioctl")
+		a, _ := Decide(Default(AMD64, toggles), Data{Nr: int32(nr), Arch: uint32(AMD64), Args: [6]uint64{3, request}})
+		return a
+	}
+	for _, toggles := range []Toggles{{}, {InPlace: true}, {Containers: true}, Nested()} {
+		for what, request := range map[string]uint64{"BTRFS_IOC_SUBVOL_CREATE": 0x5000940e, "SNAP_CREATE": 0x50009401,
+			"SNAP_CREATE_V2": 0x50009417, "SUBVOL_CREATE_V2": 0x50009418, "SNAP_DESTROY": 0x5000940f,
+			"SNAP_DESTROY_V2": 0x5000943f, "SUBVOL_SETFLAGS": 0x4008941a, "SET_RECEIVED_SUBVOL": 0xc0c89425,
+			"DEFRAG": 0x50009402, "BCH_IOCTL_SUBVOLUME_CREATE": 0x4020bc10, "F2FS_IOC_MOVE_RANGE": 0xc020f509,
+			"OCFS2_IOC_REFLINK": 0x40186f04, "FAT_IOCTL_SET_ATTRIBUTES": 0x40047211, "FS_IOC_SETFLAGS": 0x40086602,
+			"FS_IOC_FSSETXATTR": 0x401c5820, "FS_IOC_ENABLE_VERITY": 0x40806685, "FIFREEZE": 0xc0045877,
+			"NILFS_IOCTL_CHANGE_CPMODE": 0x40106e80, "FS_IOC_SETFSLABEL": 0x41009432,
+			"FS_IOC_SET_ENCRYPTION_POLICY": 0x800c6613, "FS_IOC_SHUTDOWN": 0x8004587d} {
+			for _, high := range []uint64{0, 1 << 32, 0xdead << 40} {
+				if a := decide(toggles, request|high); a != Errno(EPERM) {
+					t.Errorf("%s (%#x) with %+v: %v", what, request|high, toggles, a)
+				}
+			}
+		}
+		for what, request := range map[string]uint64{"FICLONE": 0x40049409, "FICLONERANGE": 0x4020940d,
+			"FIDEDUPERANGE": 0xc0189436, "FS_IOC_FIEMAP": 0xc020660b, "FS_IOC_GETFLAGS": 0x80086601,
+			"FS_IOC_GETVERSION": 0x80087601, "FS_IOC_FSGETXATTR": 0x801c581f, "FIOCLEX": 0x5451, "FIONBIO": 0x5421,
+			"FIOASYNC": 0x5452, "FIONREAD": 0x541b, "FIOQSIZE": 0x5460, "TCGETS": 0x5401, "TIOCGPTPEER": 0x5441,
+			"TUNSETIFF": 0x400454ca, "SIOCGIFCONF": 0x8912, "SECCOMP_IOCTL_NOTIF_RECV": 0xc0502100,
+			"NS_GET_USERNS": 0xb701, "PIDFD_GET_INFO": 0xc050ff0b, "RNDGETENTCNT": 0x80045200} {
+			if a := decide(toggles, request); a != Allow {
+				t.Errorf("%s (%#x) with %+v: %v", what, request, toggles, a)
+			}
+		}
+	}
+	passing := map[uint64]bool{}
+	for number := range uint64(1 << 16) {
+		if a := decide(Toggles{}, 0x40180000|number); a == Allow {
+			passing[number>>8] = true
+		}
+	}
+	want := map[uint64]bool{'T': true, 0x89: true, 0x8a: true, '!': true, 0xb7: true, 0xff: true}
+	if !maps.Equal(passing, want) {
+		t.Errorf("whole types that pass: %v, want %v", passing, want)
+	}
+}
+
 // TestEveryCallIsDecided makes the table deliberate: a call that a header update adds must be put into a set.
 func TestEveryCallIsDecided(t *testing.T) {
 	for _, a := range arches {
@@ -135,7 +182,7 @@ func TestSets(t *testing.T) {
 
 // TestDefault states the policy call by call, in terms of both architectures where the call exists.
 func TestDefault(t *testing.T) {
-	const nd, eperm, enosys = Notify, retErrno | EPERM, retErrno | ENOSYS
+	const nd, eperm, enosys, enotty = Notify, retErrno | EPERM, retErrno | ENOSYS, retErrno | ENOTTY
 	fam, proto, option := Errno(EAFNOSUPPORT), Errno(EPROTONOSUPPORT), Errno(ENOPROTOOPT)
 	one, none := Toggles{OneID: true, UID: 1000, GID: 1001}, uint64(1<<32-1)
 	for _, c := range []struct {
@@ -184,7 +231,11 @@ func TestDefault(t *testing.T) {
 		{"ioctl", Toggles{Containers: true}, [6]uint64{0, 0x8914}, Allow},
 		{"ioctl", Toggles{Containers: true}, [6]uint64{0, 0x5412}, eperm},
 		{"ioctl", Toggles{}, [6]uint64{0, 0xae01}, eperm},
+		{"ioctl", Toggles{}, [6]uint64{0, 0xae80}, enotty},
 		{"ioctl", Toggles{KVM: true}, [6]uint64{0, 0xae01}, Allow},
+		{"ioctl", Toggles{KVM: true}, [6]uint64{0, 0xae80}, Allow},
+		{"ioctl", Toggles{}, [6]uint64{0, 0x6444}, enotty},
+		{"ioctl", Nested(), [6]uint64{0, 0x6444}, Allow},         // a device of the caller's
 		{"socket", Toggles{}, [6]uint64{10, 2 | 0x80800}, Allow}, // see TestSocketsAreAList
 		{"socket", Toggles{}, [6]uint64{2 | 7<<32, 3, 255}, eperm},
 		{"socketpair", Toggles{}, [6]uint64{1, 1}, Allow},

@@ -70,6 +70,9 @@ func (c Cond) String() string {
 	case AnyBits:
 		return fmt.Sprintf("%s & %#x != 0", arg, c.Mask)
 	}
+	if c.Mask != 0 {
+		arg += fmt.Sprintf(" & %#x", c.Mask)
+	}
 	word := "in"
 	if c.Op == NotIn {
 		word = "not in"
@@ -154,6 +157,8 @@ func (a Action) String() string {
 	switch n {
 	case EPERM:
 		return "EPERM"
+	case ENOTTY:
+		return "ENOTTY"
 	case ENOSYS:
 		return "ENOSYS"
 	case ENOPROTOOPT:

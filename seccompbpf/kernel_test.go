@@ -65,7 +65,8 @@ func TestKernelRefuses(t *testing.T) {
 				add(nr|x32Bit, [6]uint64{bad})
 			}
 			ioctl, _ := Number(host(), "ioctl")
-			for _, l := range [][]uint64{ioctlTerminal[:], ioctlStorage[:], ioctlNetwork[:]} {
+			for _, l := range [][]uint64{ioctlTerminal[:], ioctlStorage[:], ioctlFileSystems[:], ioctlNetwork[:],
+				{0x50009401, 'd' << 8}} {
 				for _, v := range l {
 					for _, hi := range []uint64{0, 1 << 32, 0xffffffff << 32, 0xdead << 40} {
 						add(uint32(ioctl), [6]uint64{bad, v | hi})
@@ -108,6 +109,7 @@ func TestKernelAllows(t *testing.T) {
 		{"ioctl", [6]uint64{bad, 0x5401}, badf},
 		{"ioctl", [6]uint64{bad, 0x540e}, badf},
 		{"ioctl", [6]uint64{bad, 0xb701}, badf},
+		{"ioctl", [6]uint64{bad, 0x40049409}, badf},
 		{"openat", [6]uint64{bad, 0, 0, 0o6000}, fault},
 		{"openat", [6]uint64{bad, 0, 0o100, 0o777}, fault},
 		{"fchmod", [6]uint64{bad, 0o1777}, badf},

@@ -75,14 +75,17 @@ func linearCond(c *Cond, tail int) []Insn {
 		yes, no = no, yes
 	}
 	values, mask := c.List, ^uint64(0)
+	if c.Mask != 0 && c.Op != Eq && c.Op != Ne {
+		mask = c.Mask
+	}
 	switch c.Op {
 	case Eq, Ne:
 		values = []uint64{c.Value}
 	case MaskedEq:
-		values, mask = []uint64{c.Value}, c.Mask
+		values = []uint64{c.Value}
 	case AnyBits:
 		// "no bit is set" is a masked comparison with zero, turned round.
-		values, mask, yes, no = []uint64{0}, c.Mask, no, yes
+		values, yes, no = []uint64{0}, no, yes
 	}
 	var code []Insn
 	for _, v := range values {

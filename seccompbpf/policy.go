@@ -49,6 +49,7 @@ const (
 const (
 	EPERM           = 1
 	EACCES          = 13
+	ENOTTY          = 25
 	ENOSYS          = 38
 	ENOPROTOOPT     = 92
 	EPROTONOSUPPORT = 93
@@ -66,8 +67,8 @@ const (
 	Ne                 // arg != Value
 	MaskedEq           // arg & Mask == Value
 	AnyBits            // arg & Mask != 0
-	In                 // arg is one of List
-	NotIn              // arg is none of List
+	In                 // arg is one of List; with a Mask, arg & Mask is
+	NotIn              // the opposite
 )
 
 // Cond is one test of one argument. It looks at the low 32 bits only, because that is all the kernel looks at for int

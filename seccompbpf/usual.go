@@ -7,7 +7,7 @@ const storedUID, storedGID = 0xfffffff0, 0xfffffff1
 
 // Nested are the toggles of a sandbox in which others are built, and about which sbx knows nothing else.
 func Nested() Toggles {
-	return Toggles{Containers: true, Debug: true, SUIDBits: true, KVM: true, Multiarch: true}
+	return Toggles{Containers: true, Debug: true, SUIDBits: true, KVM: true, Multiarch: true, Bwrap: true}
 }
 
 // Usual is what Compile makes of the default policy with the toggles that nearly every run has; nil for others.
