@@ -105,7 +105,7 @@ func (d *Doors) nix() error {
 		}
 	}
 	if r.Nix == "fetch" {
-		if !allHosts(r, s) {
+		if !allHosts(s) {
 			return &planner.Refusal{What: "--nix=fetch: the daemon's builds would use the network, which this session does " +
 				"not have as a whole", Hint: "add --allow-network, or leave =fetch away"}
 		}
@@ -157,15 +157,15 @@ func (d *Doors) grantNix(asked bool) {
 }
 
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
-func allHosts(r *request.Request, s request.Settings) bool {
-	reach, hosts := s.Reach()
-	return reach == policy.AllHosts || reach == policy.SomeHosts && r.BothWords(s, hosts)
+func allHosts(s request.Settings) bool {
+	reach, _ := s.Reach()
+	return reach == policy.AllHosts || reach == policy.SomeHosts && s.BothWords()
 }
 
 // nixRelay serves a daemon's socket through the filter.
 func (d *Doors) nixRelay(name, socket, store string) func(*net.UnixListener, Session, Refuser) {
 	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: d.Request.Nix == "fetch"}
-	all := allHosts(d.Request, d.Settings)
+	all := allHosts(d.Settings)
 	return func(l *net.UnixListener, x Session, refused Refuser) {
 		opt.Door = x.door(path.Join(d.dir, name))
 		opt.Network = all && d.In.JoinNet // it may have been left out where it cannot be had

@@ -28,7 +28,7 @@ func reachOf(by Asked, s request.Settings) (policy.Reach, []string) {
 		(n.Hosts == nil || len(n.Hosts) > 0) {
 		reach = policy.SomeHosts
 	}
-	if reach == policy.SomeHosts && by.Request.BothWords(s, hosts) {
+	if reach == policy.SomeHosts && s.BothWords() {
 		reach = policy.AllHosts
 	}
 	return reach, hosts

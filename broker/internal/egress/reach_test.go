@@ -28,30 +28,31 @@ func settings(n policy.Network, keys ...string) request.Settings {
 // TestReachOf: which hosts a run reaches, from what is written, and whether somebody can be asked about the rest.
 func TestReachOf(t *testing.T) {
 	hosts := []string{"example.org"}
-	words := request.Request{AllowNetwork: true, AllowHosts: hosts}
 	allowed := policy.Network{Mode: "auto", Allow: true, Hosts: hosts}
+	option := []policy.Origin{{Scope: policy.ScopeSession}}
+	words, files := settings(allowed), settings(allowed, "network.hosts")
+	words.Origins["network.allow"], words.Origins["network.hosts"] = option, option
+	files.Origins["network.allow"] = option
 	for name, x := range map[string]struct {
 		s       request.Settings
-		r       request.Request
 		dynamic bool
 		want    policy.Reach
 	}{
-		"nothing": {settings(policy.Network{Mode: "auto"}), request.Request{}, true, policy.NoHosts},
-		"allowed": {settings(policy.Network{Mode: "auto", Allow: true}, "network.allow"), request.Request{}, false,
+		"nothing": {settings(policy.Network{Mode: "auto"}), true, policy.NoHosts},
+		"allowed": {settings(policy.Network{Mode: "auto", Allow: true}, "network.allow"), false,
 			policy.AllHosts},
-		"a list": {settings(policy.Network{Mode: "auto", Hosts: hosts}, "network.hosts"), request.Request{}, false,
+		"a list": {settings(policy.Network{Mode: "auto", Hosts: hosts}, "network.hosts"), false,
 			policy.SomeHosts},
-		"an empty list": {settings(policy.Network{Mode: "auto", Hosts: []string{}}, "network.mode"), request.Request{},
+		"an empty list": {settings(policy.Network{Mode: "auto", Hosts: []string{}}, "network.mode"),
 			true, policy.NoHosts},
-		"asked for":     {settings(policy.Network{Mode: "pasta"}, "network.mode"), request.Request{}, true, policy.SomeHosts},
-		"nobody to ask": {settings(policy.Network{Mode: "pasta"}, "network.mode"), request.Request{}, false, policy.NoHosts},
-		"forbidden": {settings(policy.Network{Mode: "none", Hosts: hosts}, "network.mode"), request.Request{}, true,
+		"asked for":     {settings(policy.Network{Mode: "pasta"}, "network.mode"), true, policy.SomeHosts},
+		"nobody to ask": {settings(policy.Network{Mode: "pasta"}, "network.mode"), false, policy.NoHosts},
+		"forbidden": {settings(policy.Network{Mode: "none", Hosts: hosts}, "network.mode"), true,
 			policy.NoHosts},
-		"both words": {settings(allowed, "network.allow", "network.hosts"), words, false, policy.AllHosts},
-		"a list of files": {settings(allowed, "network.allow", "network.hosts"), request.Request{AllowNetwork: true}, false,
-			policy.SomeHosts},
+		"both words":      {words, false, policy.AllHosts},
+		"a list of files": {files, false, policy.SomeHosts},
 	} {
-		got, _ := reachOf(Asked{Request: &x.r, Dynamic: x.dynamic}, x.s)
+		got, _ := reachOf(Asked{Dynamic: x.dynamic}, x.s)
 		if got != x.want {
 			t.Errorf("%s: %v, want %v", name, got, x.want)
 		}

@@ -81,11 +81,7 @@ func (r *Run) cache(s request.Settings, in *planner.Input, p string, c planner.C
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: planner.CacheWhy, Keep: keep,
 			Bin: c.Bin})
 	}
-	how := s.FS.Caches
-	if s.Profile.Caches != "" && len(s.Origins["fs.caches"]) == 0 {
-		how = s.Profile.Caches
-	}
-	switch {
+	switch how := s.Caches(); {
 	case len(c.Keep) == 0 || how == policy.CachesDropped:
 		add(p, planner.Overlay, nil)
 	case how == policy.CachesReadOnly:

@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Config is the effective configuration. Paths are absolute; a path in a mount list may carry the optional mark (see
 // pathname.SplitOptional). In lists nil means absent, so that the profile decides, and an empty list means none.
@@ -179,6 +182,14 @@ func (e Effective) Reach() (Reach, []string) {
 		return AllHosts, nil
 	}
 	return NoHosts, nil
+}
+
+// BothWords says whether the command line has --allow-network beside hosts that nobody lists but itself and an agent:
+// then everything public is open, and beyond it what is named.
+func (e Effective) BothWords() bool {
+	by := e.Origins["network.allow"]
+	return e.Network.Allow && len(by) > 0 && by[len(by)-1].Scope == ScopeSession &&
+		!slices.ContainsFunc(e.Origins["network.hosts"], func(o Origin) bool { return o.Scope != ScopeSession })
 }
 
 // allowedOnce lets a list of hosts stand for itself unless somebody wrote network.allow = false.

@@ -22,10 +22,19 @@ func Diff(a, b Effective) []Change {
 	var out []Change
 	for _, k := range keyTable() {
 		before, after := a.value(&k), b.value(&k)
-		if reflect.DeepEqual(before, after) {
-			continue
-		}
 		c := Change{Key: k.name, Old: Show(before), New: Show(after), Widens: !k.narrower(before, after)}
+		if reflect.DeepEqual(before, after) {
+			set := b.said(&k)
+			if !k.viaProfile && !k.asks && !k.closes || a.said(&k) == set {
+				continue
+			}
+			// What somebody has set, a profile or an option that is chosen later does not change.
+			if c.Widens = set == grants(after); set {
+				c.Old = unset
+			} else {
+				c.New = unset
+			}
+		}
 		if o := b.Origins[k.name]; len(o) > 0 {
 			c.Origin = o[len(o)-1]
 		}
@@ -34,6 +43,20 @@ func Diff(a, b Effective) []Change {
 	out = append(append(out, diffProfile(a.Profile, b.Profile)...), diffProfiles(a, b)...)
 	out = append(out, diffServers(a, b)...)
 	return append(append(out, diffCredentials(a, b)...), diffTools(a, b)...)
+}
+
+// unset is shown for what nobody has set.
+const unset = "(default)"
+
+// grants says whether a value opens anything.
+func grants(v any) bool {
+	switch x := v.(type) {
+	case bool:
+		return x
+	case []string:
+		return len(x) > 0
+	}
+	return true
 }
 
 // diffProfile compares the base lists, because two profiles of one name can differ.
@@ -83,22 +106,22 @@ func orEmpty(l []string) []string {
 }
 
 // value is the value in force: the profile's where the files are silent.
-func (e Effective) value(k *key) any {
-	m := merger{e: e}
-	return m.current(k)
-}
+func (e Effective) value(k *key) any { return e.by(k, e.Profile) }
 
 // Writable is what may be written: fs.writable, or the profile's list where nobody set that.
-func (e Effective) Writable() []string {
-	return e.value(findKey(keyTable(), "fs.writable")).([]string)
-}
+func (e Effective) Writable() []string { return e.list("fs.writable") }
+
+func (e Effective) list(name string) []string { return e.value(findKey(keyTable(), name)).([]string) }
+
+// Caches is how tools' caches are shown: by fs.caches, or the profile where nobody set that.
+func (e Effective) Caches() string { return e.value(findKey(keyTable(), "fs.caches")).(string) }
 
 // Show is a value as people read it.
 func Show(v any) string {
 	switch x := v.(type) {
 	case []string:
 		if x == nil {
-			return "(default)"
+			return unset
 		}
 		q := make([]string, len(x))
 		for i, s := range x {

@@ -107,7 +107,7 @@ func TestDiffShowsAllProfiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"[profiles.dev]\nextends = \"strict\"\nwritable = [\"~/\"]\nnetwork = true\n": "profiles.dev.extends " +
 			"profiles.dev.writable profiles.dev.network",
-		"[sandbox]\nprofile = \"dev\"\n[profiles.dev]\ncaches = \"rw\"\n":        "sandbox.profile profile.caches",
+		"[sandbox]\nprofile = \"dev\"\n[profiles.dev]\ncaches = \"rw\"\n":        "sandbox.profile fs.caches profile.caches",
 		"[sandbox]\nprofile = \"dev\"\n[profiles.dev]\nextends = \"moderate\"\n": "sandbox.profile",
 	} {
 		w := newWorld(t)

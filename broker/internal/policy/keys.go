@@ -53,6 +53,8 @@ type key struct {
 	words      []string // of tEnum, narrow to wide
 	host       bool     // decides about the host side: not from a project that is merely trusted, unless narrower
 	viaProfile bool     // absent means what the profile says
+	asks       bool     // who sets it asks for something, whatever the value
+	closes     bool     // false that somebody has set closes what is open by itself
 	ptr        func(*Config) any
 }
 
@@ -104,7 +106,7 @@ func keyTable() []key {
 		{name: "fs.secrets", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Secrets }},
 		{name: "fs.ask", typ: tPatterns, limit: byAdding, ptr: func(c *Config) any { return &c.FS.Ask }},
 		{name: "fs.reveal", typ: tPaths, limit: bySubset, host: true, ptr: func(c *Config) any { return &c.FS.Reveal }},
-		{name: "fs.caches", typ: tEnum, limit: toFirst, words: cachesWords(),
+		{name: "fs.caches", typ: tEnum, limit: toFirst, words: cachesWords(), viaProfile: true,
 			ptr: func(c *Config) any { return &c.FS.Caches }},
 		{name: "fs.shell_files", typ: tEnum, limit: toFirst, host: true, words: []string{"hide", "ask", "show"},
 			ptr: func(c *Config) any { return &c.FS.ShellFiles }},
@@ -113,16 +115,20 @@ func keyTable() []key {
 			ptr: func(c *Config) any { return &c.FS.MadeRepositories }},
 		{name: "fs.tmp_size", typ: tSize, limit: toLess, ptr: func(c *Config) any { return &c.FS.TmpSize }},
 
-		{name: "network.allow", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Network.Allow }},
-		{name: "network.hosts", typ: tHosts, limit: bySubset, ptr: func(c *Config) any { return &c.Network.Hosts }},
+		{name: "network.allow", typ: tBool, limit: toFalse, viaProfile: true, closes: true,
+			ptr: func(c *Config) any { return &c.Network.Allow }},
+		{name: "network.hosts", typ: tHosts, limit: bySubset, viaProfile: true,
+			ptr: func(c *Config) any { return &c.Network.Hosts }},
 		{name: "network.publish", typ: tPublish, limit: bySubset, ptr: func(c *Config) any { return &c.Network.Publish }},
 		{name: "network.host_ports", typ: tPorts, limit: bySubset, ptr: func(c *Config) any { return &c.Network.HostPorts }},
-		{name: "network.mode", typ: tEnum, limit: toFirst, words: []string{"none", "auto", "slirp4netns", "pasta", "veth"},
-			ptr: func(c *Config) any { return &c.Network.Mode }},
+		{name: "network.mode", typ: tEnum, limit: toFirst, asks: true,
+			words: []string{"none", "auto", "slirp4netns", "pasta", "veth"},
+			ptr:   func(c *Config) any { return &c.Network.Mode }},
 		{name: "network.loopback", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Network.Loopback }},
 		{name: "network.with", typ: tNames, limit: bySubset, host: true,
 			ptr: func(c *Config) any { return &c.Network.With }},
-		{name: "network.endpoints", typ: tNames, limit: bySubset, host: true,
+		// never: a credential of one goes that way alone
+		{name: "network.endpoints", typ: tNames, host: true,
 			ptr: func(c *Config) any { return &c.Network.Endpoints }},
 		{name: "network.tls", typ: tEnum, limit: toFirst, words: []string{"sni", "none"},
 			ptr: func(c *Config) any { return &c.Network.TLS }},
@@ -140,13 +146,15 @@ func keyTable() []key {
 		{name: "env.set", typ: tMap, ptr: func(c *Config) any { return &c.Env.Set }},
 		{name: "env.deny", typ: tGlobs, limit: byAdding, ptr: func(c *Config) any { return &c.Env.Deny }},
 
-		{name: "features.nested", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Nested }},
+		{name: "features.nested", typ: tBool, limit: toFalse, closes: true, // an agent's profile may have it
+			ptr: func(c *Config) any { return &c.Features.Nested }},
 		{name: "features.containers", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Containers }},
 		{name: "features.containers_shared", typ: tBool, limit: toFalse,
 			ptr: func(c *Config) any { return &c.Features.ContainersShared }},
 		{name: "features.vm", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.VM }},
 		{name: "features.kvm", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.KVM }},
-		{name: "features.nix", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Nix }},
+		{name: "features.nix", typ: tBool, limit: toFalse, closes: true, // it is found by itself
+			ptr: func(c *Config) any { return &c.Features.Nix }},
 		{name: "features.ssh_agent", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.SSHAgent }},
 		{name: "features.gpg_agent", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.GPGAgent }},
 		{name: "features.wayland", typ: tBool, limit: toFalse, ptr: func(c *Config) any { return &c.Features.Wayland }},

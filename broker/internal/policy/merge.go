@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,11 +23,10 @@ type Effective struct {
 	Vars    Vars
 }
 
-// Merge applies org, project, user and command line in this order. A later value replaces an earlier one; lists that
-// forbid (hidden, secrets, ask, env.deny) only ever grow. A locked key takes no wider value after the org's, and an
-// unpinned project none that is wider than what holds without it.
-func Merge(l Layers, flags []Setting) (Effective, error) {
-	m := merger{rows: keyTable(), trusted: l.Trusted}
+// merge applies org, project, user and command line in this order. A later value replaces an earlier one; lists that
+// forbid (hidden, secrets, ask, env.deny) only ever grow. A locked key takes no wider value after the org's.
+func merge(rows []key, l Layers, flags []Setting) (Effective, error) {
+	m := merger{rows: rows, trusted: l.Trusted}
 	m.e = Effective{Config: Defaults(), Origins: map[string][]Origin{}, Locked: map[string]Origin{}, Vars: l.Vars}
 	m.e.Notices = append(m.e.Notices, l.Notices...)
 	m.e.Vars.Narrow = false
@@ -37,7 +37,7 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 		m.profiles(layer)
 		m.named(layer)
 		for _, s := range inOrder(layer.Settings) {
-			if err := m.apply(s, layer.Scope); err != nil {
+			if err := m.apply(s); err != nil {
 				return m.e, err
 			}
 		}
@@ -51,7 +51,7 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 		}
 	}
 	for _, s := range inOrder(flags) {
-		if err := m.apply(s, ScopeSession); err != nil {
+		if err := m.apply(s); err != nil {
 			return m.e, err
 		}
 	}
@@ -121,7 +121,7 @@ func (m *merger) notice(kind, key string, o Origin, what string) {
 	m.e.Notices = append(m.e.Notices, Notice{kind, key, o, what})
 }
 
-func (m *merger) apply(s Setting, scope Scope) error {
+func (m *merger) apply(s Setting) error {
 	k := findKey(m.rows, s.Key)
 	if k == nil {
 		return fmt.Errorf("merging configuration: unknown key %s", excerpt.Quote(s.Key))
@@ -139,14 +139,6 @@ func (m *merger) apply(s Setting, scope Scope) error {
 		m.notice(NoticeLocked, k.name, s.Origin, "ignored: "+lock.String()+" has made this key final")
 		return nil
 	}
-	if scope == ScopeProject && (!m.trusted || k.host) && !k.narrower(cur, val) {
-		why := "ignored: it would widen what holds without this file; `sbx policy trust` shows and pins it"
-		if k.host {
-			why = "ignored: a project file cannot decide this, trusted or not"
-		}
-		m.notice(NoticeWidening, k.name, s.Origin, why)
-		return nil
-	}
 	if hosts, ok := val.([]string); ok && k.typ == tHosts {
 		m.wideHosts(hosts, origins)
 	}
@@ -160,17 +152,39 @@ func (m *merger) apply(s Setting, scope Scope) error {
 
 // current is the value that holds so far; where the profile decides it is the profile's.
 func (m *merger) current(k *key) any {
-	v := k.get(&m.e.Config)
-	list, ok := v.([]string)
-	if !ok || list != nil || !k.viaProfile {
-		return v
+	if !k.viaProfile || m.e.said(k) {
+		return k.get(&m.e.Config)
 	}
 	p, err := m.chosen()
 	if err != nil {
-		return []string{}
+		p = Profile{Writable: []string{}, Overlay: []string{}, Tmpfs: []string{}, Hosts: []string{}} // the narrowest
+	}
+	return m.e.by(k, p)
+}
+
+// by is the value of a key that a profile decides where nobody has set it.
+func (e *Effective) by(k *key, p Profile) any {
+	v := k.get(&e.Config)
+	if !k.viaProfile || e.said(k) {
+		return v
 	}
 	_, name, _ := cutKey(k.name)
+	switch name {
+	case "caches":
+		return cmp.Or(p.Caches, v.(string))
+	case "allow":
+		if _, locked := e.Locked[k.name]; locked {
+			return v
+		}
+		return p.Network
+	}
 	return *p.field(name)
+}
+
+// said says whether somebody has set a key.
+func (e *Effective) said(k *key) bool {
+	list, ok := k.get(&e.Config).([]string)
+	return ok && list != nil || len(e.Origins[k.name]) > 0
 }
 
 func cutKey(s string) (section, name string, ok bool) {
@@ -216,6 +230,9 @@ func (m *merger) extended(k *key, s Setting) (any, []Origin) {
 	switch add := s.Value.(type) {
 	case []string:
 		cur := m.current(k).([]string)
+		if k.typ == tHosts { // those of an option stand in place of a profile's
+			cur = m.e.Network.Hosts
+		}
 		for len(old) < len(cur) {
 			old = append(old, Origin{})
 		}

@@ -104,7 +104,7 @@ deny = ["X"]
 		t.Errorf("notices %v", e.Notices)
 	}
 	if e.Sandbox.Profile != "strict" || e.Sandbox.Mode != "static" || e.Sandbox.Debug || e.Sandbox.Timeout != time.Hour ||
-		len(e.FS.Hidden) != 2 || e.FS.Writable == nil || len(e.FS.Writable) != 0 ||
+		len(e.FS.Hidden) != 2 || len(e.Writable()) != 0 || e.FS.Writable != nil ||
 		e.Limits.Pids != 100 || !reflect.DeepEqual(e.Env.Deny, []string{"X", "AWS_*"}) ||
 		!reflect.DeepEqual(e.Env.Pass, []string{"LANG"}) {
 		t.Errorf("%+v", e.Config)
@@ -212,12 +212,19 @@ func TestMergeOrderAndFlags(t *testing.T) {
 	if e.Limits.Pids != 2500 || !reflect.DeepEqual(e.FS.ReadOnly, []string{"/a", w.Vars.Home + "/b"}) {
 		t.Errorf("%+v", e.Config)
 	}
-	var scopes []Scope
-	for _, o := range e.Origins["limits.pids"] {
-		scopes = append(scopes, o.Scope)
-	}
-	if !reflect.DeepEqual(scopes, []Scope{ScopeOrg, ScopeProject, ScopeUser}) {
-		t.Errorf("history %v", scopes)
+	for trusted, want := range map[bool][]Scope{false: {ScopeOrg, ScopeUser}, true: {ScopeOrg, ScopeProject, ScopeUser}} {
+		l, err := Load(w.Sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, _ := Merge(l.WithTrust(trusted), nil)
+		var scopes []Scope
+		for _, o := range e.Origins["limits.pids"] {
+			scopes = append(scopes, o.Scope)
+		}
+		if !reflect.DeepEqual(scopes, want) {
+			t.Errorf("trusted %t: history %v", trusted, scopes)
+		}
 	}
 	if o := e.Origins["fs.read_only"]; len(o) != 2 || o[1].String() != "--ro" || o[0].Line != 4 {
 		t.Errorf("origins %v", o)

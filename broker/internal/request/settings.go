@@ -25,19 +25,6 @@ type Settings struct {
 	Agent  *Agent // nil for none
 }
 
-// BothWords says whether the command line has --allow-network beside the hosts that are listed, which are its own and
-// an agent's: then
-// everything public is open, and beyond it what is named.
-func (r *Request) BothWords(s Settings, hosts []string) bool {
-	own := len(r.AllowHosts)
-	for _, o := range s.Origins["network.hosts"] {
-		if s.Agent != nil && o.File == s.Agent.Origin() {
-			own++
-		}
-	}
-	return r.AllowNetwork && s.Network.Allow && len(hosts) == own
-}
-
 // Absolute returns the variable's value if it is an absolute path, else def.
 func Absolute(env []string, name, def string) string {
 	if v := host.Lookup(env, name); strings.HasPrefix(v, "/") {
@@ -107,7 +94,7 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 		return Settings{}, &planner.Refusal{What: err.Error()}
 	}
 	if e.Sandbox.Untrusted {
-		if flags, err = r.forStrangers(flags, src.Vars); err == nil {
+		if flags, err = r.forStrangers(flags, e); err == nil {
 			e, err = policy.Merge(layers, flags)
 		}
 		if err != nil {
@@ -125,21 +112,28 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	return s, s.checkLocked(r, facts.Cwd)
 }
 
-// forStrangers adds what sandbox.untrusted means for other settings. Who names a profile for this run has that.
-func (r *Request) forStrangers(flags []policy.Setting, vars policy.Vars) ([]policy.Setting, error) {
+// forStrangers adds what sandbox.untrusted means for other settings. Who names a profile for this run has that. What the
+// profile hides that strict replaces stays hidden.
+func (r *Request) forStrangers(flags []policy.Setting, e policy.Effective) ([]policy.Setting, error) {
 	if r.Mode == "dynamic" {
 		return nil, errors.New("sandbox.untrusted and --mode dynamic exclude each other: what is allowed while a program " +
 			"runs could be executed too")
 	}
-	for _, x := range [...]struct{ key, value, named string }{{"sandbox.mode", "static", ""},
-		{"sandbox.profile", "strict", r.Profile}} {
-		s, err := policy.Flag(x.key, "sandbox.untrusted", x.value, vars)
+	type row struct {
+		key   string
+		value any
+	}
+	rows := []row{{"sandbox.mode", "static"}}
+	if r.Profile == "" {
+		rows = append(rows, row{"sandbox.profile", "strict"}, row{"fs.hidden", e.Profile.Hidden},
+			row{"fs.secrets", e.Profile.Secrets})
+	}
+	for _, x := range rows {
+		s, err := policy.Flag(x.key, "sandbox.untrusted", x.value, e.Vars)
 		if err != nil {
 			return nil, err
 		}
-		if x.named == "" {
-			flags = append(flags, s)
-		}
+		flags = append(flags, s)
 	}
 	return flags, nil
 }

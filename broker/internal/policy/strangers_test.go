@@ -1,0 +1,200 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// width is what a program gets by the settings, in the words of those who carry them out: which list they take where
+// nobody has set one, and what they do because somebody has.
+type width struct {
+	reach           Reach
+	asksHosts       bool // see package egress
+	caches          int
+	env             []string
+	write, overlay  []string
+	readable, empty []string
+}
+
+func widthOf(e Effective) width {
+	var w width
+	if w.reach, _ = e.Reach(); w.reach == SomeHosts && e.BothWords() {
+		w.reach = AllHosts
+	}
+	w.asksHosts = e.Network.Mode != "none" && len(e.Origins["network.mode"]) > 0 &&
+		(e.Network.Hosts == nil || len(e.Network.Hosts) > 0)
+	caches := e.FS.Caches
+	if e.Profile.Caches != "" && len(e.Origins["fs.caches"]) == 0 {
+		caches = e.Profile.Caches
+	}
+	w.caches = slices.Index(cachesWords(), caches)
+	if w.env = e.Env.Pass; e.Env.Clear && len(e.Origins["env.pass"]) == 0 {
+		w.env = nil
+	}
+	or := func(own, profile []string) []string {
+		if own != nil {
+			return own
+		}
+		return profile
+	}
+	w.write, w.overlay = or(e.FS.Writable, e.Profile.Writable), or(e.FS.Overlay, e.Profile.Overlay)
+	w.empty, w.readable = or(e.FS.Tmpfs, e.Profile.Tmpfs), slices.Concat(e.Profile.ReadOnly, e.FS.ReadOnly)
+	return w
+}
+
+// at is what stands at a path: nothing, a place of its own, the host's to read, below a layer, or to write.
+func (w width) at(p string) int {
+	best, as := -1, 0
+	for i, list := range [...][]string{w.readable, w.write, w.overlay, w.empty} {
+		for _, e := range list {
+			if e = strings.TrimPrefix(e, "?"); within(p, e) && len(e) >= best {
+				best, as = len(e), [...]int{2, 4, 3, 1}[i]
+			}
+		}
+	}
+	return as
+}
+
+// exceeds says in which way w is more than o.
+func (w width) exceeds(o width) string {
+	for _, list := range [...][]string{w.write, w.overlay, w.readable, w.empty, o.overlay, o.empty, o.readable} {
+		for _, p := range list {
+			if p = strings.TrimPrefix(p, "?"); w.at(p) > o.at(p) {
+				return "what stands at " + p
+			}
+		}
+	}
+	for _, name := range w.env {
+		if !slices.Contains(o.env, name) {
+			return "variable " + name
+		}
+	}
+	switch {
+	case w.reach > o.reach:
+		return "hosts"
+	case w.asksHosts && !o.asksHosts && o.reach == NoHosts:
+		return "questions about hosts"
+	case w.caches > o.caches:
+		return "caches"
+	}
+	return ""
+}
+
+const review = "[profiles.review]\nextends = \"moderate\"\nwritable = []\ncaches = \"overlay\"\nhosts = [\"a.test\"]\n"
+
+// TestStrangersNeverWiden: whatever the user and the options say, the file of a project that is not trusted makes
+// nothing wider than it is without that file. As a control each of its lines does so where it is trusted, somewhere.
+func TestStrangersNeverWiden(t *testing.T) {
+	users := []string{"", "[sandbox]\nprofile = \"strict\"\n", "[sandbox]\nprofile = \"permissive\"\n",
+		"[sandbox]\nprofile = \"review\"\n" + review, "[env]\nclear = true\n", "[network]\nmode = \"none\"\n",
+		"[fs]\ncaches = \"ro\"\n", "[fs]\nread_only = [\"~/x\"]\n[network]\nhosts = [\"b.test\"]\n"}
+	orgs := []string{"", "[network]\nhosts = [\"a.test\", \"b.test\"]\n[fs]\nread_only = [\"$PROJECT/keep\"]\n",
+		"[sandbox]\nprofile = \"permissive\"\n[fs]\noverlay = [\"$PROJECT/gen\"]\ntmpfs = [\"$PROJECT/tmp\"]\n"}
+	lines := map[string]bool{ // whether trust makes the line count
+		"[fs]\nwritable = [\"$PROJECT\"]": true, "[fs]\ncaches = \"project\"": true, "[fs]\ncaches = \"overlay\"": false,
+		"[env]\npass = [\"LANG\", \"TERM\"]": true, "[network]\nmode = \"auto\"": true, "[network]\nallow = true": true,
+		"[network]\nhosts = [\"a.test\"]": true, "[network]\nhosts = []": true, "[fs]\nread_only = []": true,
+		"[fs]\noverlay = []": true, "[fs]\ntmpfs = []": true, "[fs]\ntmpfs = [\"/tmp\"]": true,
+		"[sandbox]\nprofile = \"moderate\"": false, "[network]\nallow = false": false, "[env]\nclear = true": false,
+		"[sandbox]\nprofile = \"strict\"": false, "[fs]\nwritable = []": false,
+	}
+	w := newWorld(t)
+	flag := func(key string, v any) Setting {
+		s, err := Flag(key, "--flag", v, w.Vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	options := [][]Setting{nil, {flag("sandbox.profile", "strict")}, {flag("network.allow", true),
+		flag("network.hosts", []string{"c.test"})}, {flag("network.mode", "none")}, {flag("fs.writable", []string{"~/y"})}}
+	wide := map[string]bool{}
+	for _, org := range orgs {
+		for _, user := range users {
+			for line := range lines {
+				w.write(ScopeOrg, "config.toml", org)
+				w.write(ScopeUser, "config.toml", user)
+				w.write(ScopeProject, "config.toml", line+"\n")
+				l, err := Load(w.Sources)
+				if err != nil {
+					t.Fatal(err)
+				}
+				alone := l
+				alone.Project = nil
+				for i, flags := range options {
+					base, err1 := Merge(alone, flags)
+					with, err2 := Merge(l, flags)
+					trusted, err3 := Merge(l.WithTrust(true), flags)
+					if err1 != nil || err2 != nil || err3 != nil {
+						t.Fatal(err1, err2, err3)
+					}
+					if in := widthOf(with).exceeds(widthOf(base)); in != "" {
+						t.Errorf("org %q, user %q, options %d: %q widens %s", org, user, i, line, in)
+					}
+					wide[line] = wide[line] || widthOf(trusted).exceeds(widthOf(base)) != ""
+				}
+			}
+		}
+	}
+	for line, counts := range lines {
+		if counts && !wide[line] {
+			t.Errorf("%q widens nothing where it is trusted either: the test shows nothing", line)
+		}
+	}
+}
+
+// TestStrangersSay: what is not in force of such a file is said, unless it says what holds anyway; and that leaves no
+// trace, which would count beside a profile.
+func TestStrangersSay(t *testing.T) {
+	w := newWorld(t)
+	w.write(ScopeProject, "config.toml", "[fs]\nwritable = [\"$PROJECT\"]\n[network]\nmode = \"auto\"\n")
+	strict, err := Flag("sandbox.profile", "--profile", "strict", w.Vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags []Setting
+		said  []string
+	}{{nil, []string{"network.mode"}}, {[]Setting{strict}, []string{"fs.writable", "network.mode"}}} {
+		e := w.merge(c.flags...)
+		var said []string
+		for _, n := range e.Notices {
+			if n.Kind == NoticeWidening {
+				said = append(said, n.Key)
+			}
+		}
+		if !sameSet(said, c.said) || len(e.Origins["fs.writable"])+len(e.Origins["network.mode"]) > 0 {
+			t.Errorf("%v: said %v, origins %v", c.flags, said, e.Origins)
+		}
+	}
+	// Trust shows what it would fix, although nothing is different at the moment.
+	l, err := Load(w.Sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := Merge(l, nil)
+	b, _ := Merge(l.WithTrust(true), nil)
+	for _, c := range Diff(a, b) {
+		if c.Old != unset || !c.Widens || c.Key != "fs.writable" && c.Key != "network.mode" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if got := len(Diff(a, b)); got != 2 {
+		t.Errorf("%d changes", got)
+	}
+}
+
+// TestStrangersNarrow: what only narrows goes on to count, also where it says no to what is found by itself.
+func TestStrangersNarrow(t *testing.T) {
+	w := newWorld(t)
+	w.write(ScopeUser, "config.toml", "[network]\nhosts = [\"a.test\"]\n")
+	w.write(ScopeProject, "config.toml", "[sandbox]\nprofile = \"strict\"\n[fs]\nwritable = [\"$PROJECT\"]\n"+
+		"[network]\nallow = false\n[features]\nnix = false\nnested = false\n[limits]\npids = 50\n")
+	e := w.merge()
+	if r, _ := e.Reach(); r != NoHosts || e.Profile.Name != "strict" || e.Limits.Pids != 50 || len(e.Notices) != 0 ||
+		len(e.Origins["features.nix"]) != 1 || len(e.Origins["features.nested"]) != 1 ||
+		!slices.Equal(e.Writable(), []string{w.Vars.Project}) {
+		t.Errorf("%v %v %v %+v", r, e.Notices, e.Origins, e.Config)
+	}
+}
