@@ -112,8 +112,8 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	return s, s.checkLocked(r, facts.Cwd)
 }
 
-// forStrangers adds what sandbox.untrusted means for other settings. Who names a profile for this run has that. What the
-// profile hides that strict replaces stays hidden.
+// forStrangers adds what sandbox.untrusted means for other settings. Who names a profile for this run has that. What a
+// profile that is replaced hides stays hidden.
 func (r *Request) forStrangers(flags []policy.Setting, e policy.Effective) ([]policy.Setting, error) {
 	if r.Mode == "dynamic" {
 		return nil, errors.New("sandbox.untrusted and --mode dynamic exclude each other: what is allowed while a program " +
