@@ -155,25 +155,25 @@ func TestConfigKeepsTheFormat(t *testing.T) {
 	}
 }
 
-// TestExpect: what a session makes where a repository is looked for is as if it had been there, also in a directory
-// whose name tools use for what they make anew.
 // TestIndexIsOne: what gets an index's name and is none would be read by that name, whatever it is. One that the host
 // has names nothing, so that any may be put in its place.
 func TestIndexIsOne(t *testing.T) {
 	index := indexOf(0)
 	for _, text := range [...]string{"", "TOKEN=secret\n", "DIR", "dirc" + string(index[4:])} {
-		if _, err := NewLinks(index, []byte(text)); err == nil {
+		if _, err := NewLinks(index, []byte(text), 20); err == nil {
 			t.Errorf("%q is put in place", text)
 		}
-		if found, err := IndexLinks([]byte(text)); err != nil || len(found.Places()) > 0 {
+		if found, err := IndexLinks([]byte(text), 20); err != nil || len(found.Places()) > 0 {
 			t.Errorf("%q on the host names %v, %v", text, found, err)
 		}
-		if _, err := NewLinks([]byte(text), index); err != nil {
+		if _, err := NewLinks([]byte(text), index, 20); err != nil {
 			t.Errorf("instead of %q: %v", text, err)
 		}
 	}
 }
 
+// TestExpect: what a session makes where a repository is looked for is as if it had been there, also in a directory
+// whose name tools use for what they make anew.
 func TestExpect(t *testing.T) {
 	top, id := ID{Ino: 1}, ID{Ino: 2}
 	judge, err := NewJudge(BuiltIn())
