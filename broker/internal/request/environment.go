@@ -28,7 +28,22 @@ var passed = [...]string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LA
 var secretWords = [...]string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY", "API_KEY",
 	"PRIVATE_KEY", "ACCESS_KEY", "AUTH", "COOKIE", "SESSION", "_KEY", "PASS_"}
 
-// looksSecret says whether a variable of this name is taken for a secret.
+// holdsPassword says whether a value has a password in an address (GOPROXY) or as a property (MAVEN_OPTS).
+func holdsPassword(v string) bool {
+	for rest := v; ; {
+		_, after, ok := strings.Cut(rest, "://")
+		if !ok {
+			return strings.Contains(strings.ToLower(v), "password=")
+		}
+		rest = after
+		authority, _, _ := strings.Cut(rest, "/")
+		if user, _, ok := strings.Cut(authority, "@"); ok && strings.Contains(user, ":") {
+			return true
+		}
+	}
+}
+
+// looksSecret says whether a variable is taken for a secret by its name.
 func looksSecret(name string) bool {
 	up := strings.ToUpper(name)
 	for _, w := range secretWords {
@@ -58,7 +73,8 @@ func Environment(env []string, r *Request, cfg policy.Env, profile string, facts
 			continue
 		}
 		named := slices.Contains(r.envPass, k) || slices.Contains(cfg.Pass, k)
-		if named || !looksSecret(k) && (matchAny(k, r.envPass) || matchAny(k, cfg.Pass) || matchAny(k, begins)) {
+		if named || !looksSecret(k) && !holdsPassword(v) &&
+			(matchAny(k, r.envPass) || matchAny(k, cfg.Pass) || matchAny(k, begins)) {
 			all.put(k, v)
 		}
 	}
@@ -138,14 +154,15 @@ func (r *Request) Given(name string) bool {
 		slices.ContainsFunc(r.env, func(v string) bool { return v == name || strings.HasPrefix(v, name+"=") })
 }
 
-// Withheld are the variables that a pattern of the person's would pass, and whose names look like a credential's: those
-// are passed by name only.
+// Withheld are the variables that a pattern of the person's would pass, and whose names look like a credential's, and
+// those with a password that any pattern would: they are passed by name only.
 func (r *Request) Withheld(env []string, cfg policy.Env) (names []string) {
 	for _, e := range env {
-		k, _, ok := strings.Cut(e, "=")
-		byName := slices.Contains(cfg.Pass, k) || r.Given(k)
-		if ok && looksSecret(k) && !byName && !matchAny(k, cfg.Deny) && !strings.HasPrefix(k, "SBX_") &&
-			(matchAny(k, r.envPass) || matchAny(k, cfg.Pass)) {
+		k, v, ok := strings.Cut(e, "=")
+		asked := matchAny(k, r.envPass) || matchAny(k, cfg.Pass)
+		switch {
+		case !ok || slices.Contains(cfg.Pass, k) || r.Given(k) || matchAny(k, cfg.Deny) || strings.HasPrefix(k, "SBX_"):
+		case looksSecret(k) && asked, !looksSecret(k) && holdsPassword(v) && (asked || !cfg.Clear && matchAny(k, passed[:])):
 			names = append(names, k)
 		}
 	}

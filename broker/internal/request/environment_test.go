@@ -76,3 +76,25 @@ func TestUnsetAndWithheldVariables(t *testing.T) {
 		t.Errorf("withheld although named: %q", got)
 	}
 }
+
+// A variable that is passed by itself is not where its value has a password in it, and that is said. One without is the
+// control.
+func TestPasswordsInValues(t *testing.T) {
+	for value, held := range map[string]bool{
+		"https://bob:pass@proxy.example/": true, "direct,https://bob:pass@proxy.example": true,
+		"-Dhttp.proxyPassword=x": true, "a://b/,https://u:p@h": true,
+		"https://proxy.example/a@b:c,direct": false, "https://bob@proxy.example": false, "-Dhttp.proxyPort=1": false,
+	} {
+		env, r := []string{"GOPROXY=" + value}, Request{}
+		passes := slices.Contains(Environment(env, &r, policy.Env{}, "moderate", host.Facts{}), env[0])
+		if said := len(r.Withheld(env, policy.Env{})) > 0; passes == held || said != held {
+			t.Errorf("%s: passed %v, said %v", value, passes, said)
+		}
+		if r.Withheld(env, policy.Env{Clear: true}) != nil {
+			t.Errorf("%s: said of where nothing is passed", value)
+		}
+		if r.env = []string{"GOPROXY"}; !slices.Contains(Environment(env, &r, policy.Env{}, "moderate", host.Facts{}), env[0]) {
+			t.Errorf("%s: not passed by its name", value)
+		}
+	}
+}
