@@ -95,9 +95,9 @@ func (o *Network) losses(s request.Settings, in *planner.Input) {
 
 // allowedByRules are the hosts that rules allow now: those of a project only where it is trusted.
 func allowedByRules(store policy.Store, now time.Time) (out []peer.Pattern) {
-	for _, rule := range store.Rules() {
+	for _, rule := range store.InForce() {
 		if rule.Kind == policy.KindHost && rule.Decision == policy.Allow && (rule.Expires.IsZero() ||
-			now.Before(rule.Expires)) && (rule.Origin.Scope != policy.ScopeProject || store.ProjectTrusted) {
+			now.Before(rule.Expires)) {
 			out = append(out, rule.Host())
 		}
 	}

@@ -183,12 +183,12 @@ func (r Rule) identity() string {
 	return fmt.Sprintf("%d %s %s %t %s", r.Origin.Scope, r.Kind, r.String(), r.Final, r.Expires.Format(time.RFC3339))
 }
 
-// InForce lists the rules that count: all but what an unpinned project allows, and any project reveals.
+// InForce lists the rules that count, with what counts of them.
 func (s Store) InForce() []Rule {
 	var out []Rule
 	for _, r := range s.Rules() {
-		if r.Origin.Scope != ScopeProject || r.Decision != Reveal && (s.ProjectTrusted || r.Decision != Allow) {
-			out = append(out, r)
+		if s.inForce(&r) {
+			out = append(out, s.counted(r))
 		}
 	}
 	return out

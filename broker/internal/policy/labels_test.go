@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,42 @@ func TestLabelsOfProjects(t *testing.T) {
 		if got := s.Unheard(q, []string{"data"}); len(got) != want {
 			t.Errorf("trusted %t: unheard %q", trusted, got)
 		}
+	}
+}
+
+// Whatever a rule of a project that is not trusted decides, it lets nobody hear of a label, and nothing else is its to
+// give; what others say of who may hear stays. The control is the same where it is trusted.
+func TestStrangersAcceptNothing(t *testing.T) {
+	now := time.Now()
+	q := Query{Kind: KindHost, Port: 443, Access: Connect, Now: now}
+	q.Host, _ = peer.Parse("a.test")
+	p, _ := peer.ParsePattern("a.test")
+	ask := labelRules(t, ScopeProject, "[[rule]]\nhost = \"a.test\"\ndecision = \"ask\"\naccepts = [\"*\"]\n")
+	org := ask.With(ScopeOrg, labelRules(t, ScopeOrg,
+		"[[rule]]\nhost = \"a.test\"\ndecision = \"allow\"\naccepts = [\"x\"]\n").Rules()...)
+	for _, c := range []struct {
+		name           string
+		s              Store
+		trusted, hears bool
+		unheard        int
+	}{{"alone", ask, false, false, 2}, {"trusted", ask, true, true, 0},
+		{"beside the organisation's", org, false, false, 1}} {
+		c.s.ProjectTrusted = c.trusted
+		r, ok := c.s.Match(q)
+		if !ok || r.Decision != Ask || len(r.Accepts) > 0 != c.trusted {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+		if got := c.s.Unheard(q, []string{"x", "y"}); len(got) != c.unheard || c.s.Hears(p, []string{"x"}) != c.hears {
+			t.Errorf("%s: unheard %q, hears %t", c.name, got, !c.hears)
+		}
+		said := slices.ContainsFunc(c.s.notices(), func(n Notice) bool { return n.Kind == NoticeWidening })
+		given := slices.ContainsFunc(c.s.InForce(), func(r Rule) bool { return slices.Contains(r.Accepts, anyLabel) })
+		if said == c.trusted || given != c.trusted {
+			t.Errorf("%s: said %t, given %t", c.name, said, given)
+		}
+	}
+	if d := DiffRules(ask, func() Store { s := ask; s.ProjectTrusted = true; return s }()); len(d) != 2 || !d[1].Widens {
+		t.Errorf("what trust changes: %v", d)
 	}
 }
 

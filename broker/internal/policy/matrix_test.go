@@ -141,11 +141,15 @@ func TestPrecedenceWithinAScope(t *testing.T) {
 func TestUntrustedProjectNeverWidens(t *testing.T) {
 	for _, kind := range []Kind{KindPath, KindExec, KindHost, KindSocket} {
 		q := matrixQuery(kind)
-		for _, org := range specs(true) {
+		for i, org := range append(specs(true), specs(false)...) { // in the end what an agent's profile says
 			for _, project := range specs(false) {
 				for _, other := range specs(false) {
 					var without Store
-					without.rules[ScopeOrg] = org.rules(t, kind, ScopeOrg)
+					if i < len(specs(true)) {
+						without.rules[ScopeOrg] = org.rules(t, kind, ScopeOrg)
+					} else {
+						without.rules[ScopeDefault] = org.rules(t, kind, ScopeDefault)
+					}
 					with := without
 					with.rules[ScopeProject] = append(project.rules(t, kind, ScopeProject), other.rules(t, kind, ScopeProject)...)
 					before, had := without.Match(q)

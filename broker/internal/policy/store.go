@@ -62,8 +62,8 @@ func (s Store) Rules() []Rule {
 
 // Match finds the rule that decides. The org's best rule wins outright if it is final or a deny; otherwise the
 // latest scope with a matching rule: command line, user, project, org, and last what an agent's profile says. Within a
-// scope the most specific pattern wins, then deny, ask, allow. Rules of a project that is not trusted count only if
-// they deny or ask.
+// scope the most specific pattern wins, then deny, ask, allow. A rule of a project that is not trusted counts only
+// where it is stricter than what holds without it.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
 	path := pathname.Split(q.Path)
@@ -73,22 +73,52 @@ func (s Store) Match(q Query) (Rule, bool) {
 	if org := best[ScopeOrg]; org != nil && (org.Final || org.Decision == Deny) {
 		return *org, true
 	}
-	for scope := ScopeSession; scope >= ScopeDefault; scope-- {
-		if best[scope] != nil {
-			return *best[scope], true
+	var stranger, r *Rule
+	for scope := ScopeSession; scope >= ScopeDefault && r == nil; scope-- {
+		if r = best[scope]; r != nil && s.strange(r) {
+			stranger, r = r, nil
 		}
 	}
-	return Rule{}, false
+	if stranger != nil && (r == nil || r.Decision.strength() < stranger.Decision.strength()) {
+		r = stranger
+	}
+	if r == nil {
+		return Rule{}, false
+	}
+	return s.counted(*r), true
+}
+
+// strange says whether a rule is of a project that is not trusted.
+func (s *Store) strange(r *Rule) bool { return r.Origin.Scope == ScopeProject && !s.ProjectTrusted }
+
+// inForce says whether a rule counts: all but what a project allows that is not trusted, and what any project reveals.
+func (s *Store) inForce(r *Rule) bool {
+	return r.Origin.Scope != ScopeProject || r.Decision != Reveal && (s.ProjectTrusted || r.Decision != Allow)
+}
+
+// counted is a rule with all that counts of it: of one of a project that is not trusted, which only takes away, what it
+// is about, for how long, and what it keeps in.
+func (s *Store) counted(r Rule) Rule {
+	if !s.strange(&r) {
+		return r
+	}
+	return Rule{Kind: r.Kind, Pattern: r.Pattern, Access: r.Access, Decision: r.Decision, Expires: r.Expires,
+		Reason: r.Reason, Label: r.Label, By: r.By, Added: r.Added, Origin: r.Origin, path: r.path, host: r.host}
+}
+
+// ofOthers is the store without the rules of a project that is not trusted, which have no word in what is granted.
+func (s Store) ofOthers() Store {
+	if !s.ProjectTrusted {
+		s.rules[ScopeProject] = nil
+	}
+	return s
 }
 
 func (s *Store) best(scope Scope, q Query, path pathname.Path) *Rule {
 	var best *Rule
 	for i := range s.rules[scope] {
 		r := &s.rules[scope][i]
-		if scope == ScopeProject && (!s.ProjectTrusted && r.Decision == Allow || r.Decision == Reveal) {
-			continue // no project shows a secret, trusted or not
-		}
-		if r.matches(q, path) && (best == nil || r.beats(best)) {
+		if s.inForce(r) && r.matches(q, path) && (best == nil || r.beats(best)) {
 			best = r
 		}
 	}
@@ -195,6 +225,9 @@ func (s Store) notices() []Notice {
 		case r.Origin.Scope == ScopeProject && r.Decision == Reveal:
 			out = append(out, Notice{NoticeWidening, "rule", r.Origin,
 				"ignored: a project file shows no secret, trusted or not"})
+		case s.strange(&r) && len(r.Accepts) > 0:
+			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "what it accepts is ignored: who may hear of labels " +
+				"is said in a project file that `sbx policy trust` pins"})
 		case r.Origin.Scope == ScopeProject && r.Decoy:
 			out = append(out, Notice{NoticeWidening, "rule", r.Origin,
 				"it hides " + excerpt.Quote(r.Pattern) + ", but a project file places no decoy"})

@@ -39,6 +39,10 @@ func reference(rules []Rule, trusted bool, spec func(Rule) int) (Rule, bool) {
 		return *o, true
 	}
 	for _, s := range []Scope{ScopeSession, ScopeUser, ScopeProject, ScopeOrg} {
+		if o := top[ScopeOrg]; s == ScopeProject && !trusted && o != nil && top[s] != nil &&
+			o.Decision >= top[s].Decision {
+			continue // it narrows nothing
+		}
 		if top[s] != nil {
 			return *top[s], true
 		}

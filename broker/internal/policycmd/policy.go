@@ -193,6 +193,8 @@ func policyShow(t Commands, c *policyCall) int {
 			row.Ignored = "the project is not trusted"
 		case r.Origin.Scope == policy.ScopeProject && r.Decision == policy.Reveal:
 			row.Ignored = "no project shows a secret"
+		case r.Origin.Scope == policy.ScopeProject && !s.Layers.Trusted && len(r.Accepts) > 0:
+			row.Ignored = "what it accepts, because the project is not trusted"
 		}
 		rows = append(rows, row)
 	}
