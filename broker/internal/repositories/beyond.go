@@ -3,6 +3,7 @@
 package repositories
 
 import (
+	"maps"
 	"os"
 	"time"
 
@@ -34,14 +35,27 @@ func (l *Left) putBeyond(id guard.ID) {
 	}
 }
 
-// letGo closes what is held of repositories that were removed.
-func (l *Left) letGo() {
-	for id, fd := range l.repositories {
-		if st := (unix.Stat_t{}); unix.Fstat(fd, &st) != nil || st.Nlink == 0 {
-			unix.Close(fd)
-			delete(l.repositories, id)
-		}
+// holdAnother holds a directory open beside those that are, if there may be more.
+func holdAnother(are, most, dir int) (int, error) {
+	if are >= most {
+		return -1, unix.EMFILE
 	}
+	return unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3)
+}
+
+// letGo closes what is held of directories that were removed.
+func (l *Left) letGo() {
+	gone := func(fd int) bool {
+		var st unix.Statx_t // as it is known here: a server that does not answer is not waited for
+		const flags = unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC
+		if unix.Statx(fd, "", flags, unix.STATX_NLINK, &st) == nil && st.Nlink > 0 {
+			return false
+		}
+		unix.Close(fd)
+		return true
+	}
+	maps.DeleteFunc(l.repositories, func(_ guard.ID, fd int) bool { return gone(fd) })
+	maps.DeleteFunc(l.workspaces, func(_ guard.ID, w *workspace) bool { return gone(w.dir) })
 }
 
 // search looks for the repositories that were not held, for some time, and gives each to found. A tree that cannot be

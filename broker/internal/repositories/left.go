@@ -40,6 +40,7 @@ type Left struct {
 	repositories map[guard.ID]int
 	workspaces   map[guard.ID]*workspace
 	opened       map[string]*guard.Judge // of directories that answers let be written
+	unopened     bool                    // there were more
 	unheld       int                     // names in directories that were not held any more
 	beyond       map[guard.ID]bool       // repositories beyond maxMadeRepositories, which are not held
 	unseen       int                     // and those, or trees, that were not looked at
@@ -74,6 +75,7 @@ func (l *Left) Open(p string, judge *guard.Judge) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	remember(&l.opened, p, judge, maxWorkspaces)
+	l.unopened = l.unopened || l.opened[p] == nil
 }
 
 // Repository notes a directory that the session makes a repository of, and holds it.
@@ -89,12 +91,10 @@ func (l *Left) Repository(id guard.ID, dir int) {
 	if len(l.repositories) >= maxMadeRepositories {
 		l.letGo()
 	}
-	if len(l.repositories) >= maxMadeRepositories {
-		l.putBeyond(id)
-		return
-	}
-	if fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+	if fd, err := holdAnother(len(l.repositories), maxMadeRepositories, dir); err == nil {
 		l.repositories[id] = fd
+	} else {
+		l.putBeyond(id)
 	}
 }
 
@@ -110,8 +110,11 @@ func (l *Left) Workspace(id guard.ID, dir int, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.workspaces[id]
-	if w == nil && len(l.workspaces) < maxWorkspaces {
-		if fd, err := unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+	if w == nil && len(l.workspaces) >= maxWorkspaces {
+		l.letGo()
+	}
+	if w == nil {
+		if fd, err := holdAnother(len(l.workspaces), maxWorkspaces, dir); err == nil {
 			w = &workspace{dir: fd}
 		}
 	}
@@ -162,12 +165,15 @@ func (l *Left) inWorkspaces(p *plan.Plan) []string {
 		unix.Close(w.dir)
 	}
 	l.workspaces = nil
-	if len(found) == 0 {
-		return nil
-	}
 	slices.Sort(found)
 	const why = ": editors, shells or agents act upon it where somebody works there"
-	return []string{"made: " + told(found, l.unheld) + why}
+	switch {
+	case len(found) > 0:
+		return []string{"made: " + told(found, l.unheld) + why}
+	case l.unheld > 0: // they may be there still
+		return []string{"made: names in directories that were not looked at" + why}
+	}
+	return nil
 }
 
 // told names the first of a list, and how many more there are.
@@ -256,8 +262,8 @@ func (l *Left) inOpened() []string {
 		out = l.look(dir, judge.Root(), &left, out)
 	}
 	slices.Sort(out)
-	if out = slices.Compact(out); left < 0 {
-		out = append(out, "made: guarded names in large directories were not all looked for")
+	if out = slices.Compact(out); left < 0 || l.unopened {
+		out = append(out, "made: guarded names in what answers let be written were not all looked for")
 	}
 	return out
 }

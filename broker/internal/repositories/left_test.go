@@ -69,6 +69,74 @@ func nameBelowACopiedMount(t *testing.T, dir string) {
 	}
 }
 
+// TestWorkspacesBeyond: directories that were removed take nobody's place among those that are held; and of names that
+// were not held it is said that there may be some, also where of the others none is left.
+func TestWorkspacesBeyond(t *testing.T) {
+	top := t.TempDir()
+	make := func(l *Left, name string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(top, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(top, name, ".envrc"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.Open(filepath.Join(top, name), unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		st, _ := host.StampOf(fd, "")
+		l.Workspace(guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, fd, ".envrc")
+	}
+	remove := func(name string) {
+		if err := os.RemoveAll(filepath.Join(top, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		what      string
+		first     int    // directories that are made before the last one
+		gone      string // when these are removed
+		want, not string
+	}{
+		{what: "the control", first: 1, want: "last/.envrc", not: "more"},
+		{what: "many that go", first: maxWorkspaces, gone: "before", want: "last/.envrc: editors", not: "more"},
+		{what: "many that stay", first: maxWorkspaces, want: " more: editors", not: "not looked at"},
+		{what: "many that go later", first: maxWorkspaces, gone: "after",
+			want: "made: names in directories that were not looked at: editors", not: ".envrc"},
+	} {
+		var l Left
+		first := func(each func(name string)) {
+			for i := range c.first {
+				each("t" + strconv.Itoa(i))
+			}
+		}
+		if first(func(name string) { make(&l, name) }); c.gone == "before" {
+			first(remove)
+		}
+		if make(&l, "last"); c.gone == "after" {
+			first(remove)
+		}
+		got := strings.Join(l.inWorkspaces(&plan.Plan{}), "\n")
+		if !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+			t.Errorf("%s: %q", c.what, got)
+		}
+		first(remove)
+		remove("last")
+	}
+	var l Left
+	for i := range maxWorkspaces {
+		l.Open(filepath.Join(top, strconv.Itoa(i)), &guard.Judge{})
+	}
+	if l.Open(filepath.Join(top, "0"), &guard.Judge{}); l.unopened {
+		t.Error("one that is known is one more")
+	}
+	if l.Open(filepath.Join(top, "last"), &guard.Judge{}); !l.unopened {
+		t.Error("one that is not looked through is not told of")
+	}
+}
+
 // TestBeyond: more repositories than are held are looked for, and trees that were not read to their end are told.
 func TestBeyond(t *testing.T) {
 	top := t.TempDir()
