@@ -1,25 +1,46 @@
 package guard
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // GitCredential is a setting of a repository that holds a password or token, and the command by which it goes
 // elsewhere.
 type GitCredential struct{ Key, Command string }
 
-// GitCredentials finds them in a configuration: in addresses, and in headers that are sent with requests. Who reads the
-// file has them, and git inside has to read it.
+// GitCredentials finds them in a configuration: in addresses, in headers that are sent with requests, and in comments
+// that have either. Who reads the file has them, and git inside has to read it.
 func GitCredentials(config []byte) (out []GitCredential) {
 	p, err := parse(config)
 	if err != nil { // nor does git read it
 		return nil
 	}
+	for _, c := range p.credentials() {
+		out = append(out, c.GitCredential)
+	}
+	return out
+}
+
+// credentials are all of a configuration.
+func (p parsed) credentials() (out []credential) {
 	for _, e := range p.settings {
 		if c := credentialIn(e); c.text != "" {
-			out = append(out, c.GitCredential)
+			out = append(out, c)
+		}
+	}
+	for _, text := range p.comments {
+		if strings.Contains(strings.ToLower(text), "authorization") ||
+			slices.ContainsFunc(strings.FieldsFunc(text, betweenWords), isToken) ||
+			slices.ContainsFunc(strings.Fields(text), hasPassword) {
+			out = append(out, credential{GitCredential{"a comment", "git config --edit"}, text, "# " + hiddenCredential})
 		}
 	}
 	return out
 }
+
+// betweenWords says whether a character is none of a token.
+func betweenWords(c rune) bool { return strings.ContainsRune(" \t\"'=:;#@/,()<>[]", c) }
 
 // credential is one that was found: the text that holds it, and what can stand there instead.
 type credential struct {
@@ -59,10 +80,8 @@ func WithoutCredentials(config []byte) ([]byte, bool) {
 		return nil, false
 	}
 	out := string(config)
-	for _, e := range before.settings {
-		if c := credentialIn(e); c.text != "" {
-			out = strings.ReplaceAll(out, c.text, c.shown)
-		}
+	for _, c := range before.credentials() {
+		out = strings.ReplaceAll(out, c.text, c.shown)
 	}
 	after, err := parse([]byte(out))
 	if err != nil || len(after.settings) != len(before.settings) || len(GitCredentials([]byte(out))) > 0 {
@@ -90,10 +109,11 @@ func hasPassword(s string) bool {
 		return false
 	}
 	user, password, has := strings.Cut(rest[:i], ":")
-	for _, p := range [...]string{"ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "ATCTT", "ATBB"} {
-		if strings.HasPrefix(user, p) {
-			return true
-		}
-	}
-	return has && password != ""
+	return isToken(user) || has && password != ""
+}
+
+// isToken says whether a word begins as the tokens of some services do.
+func isToken(word string) bool {
+	return slices.ContainsFunc([]string{"ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "ATCTT", "ATBB"},
+		func(begin string) bool { return strings.HasPrefix(word, begin) })
 }

@@ -22,6 +22,10 @@ func TestGitCredentials(t *testing.T) {
 			"git config --edit"},
 		{"an at in the path", "[remote \"o\"]\n\turl = https://git.example/u:p@x\n", "", ""},
 		{"broken", "[remote\n", "", ""},
+		{"comment", "[user]\n\tname = a ; mail me\n# https://git.example/a, user: b\n", "", ""},
+		{"address in a comment", "[user]\n# url=https://u:p@git.example/a\n", "a comment", "git config --edit"},
+		{"token in a comment", "[user]\n\tname = a ; token:ghp_0123\n", "a comment", "git config --edit"},
+		{"header in a comment", "; Authorization: basic eDp5\n[user]\n", "a comment", "git config --edit"},
 	} {
 		got := GitCredentials([]byte(c.text))
 		if c.key == "" && len(got) > 0 || c.key != "" && (len(got) != 1 || got[0].Key != c.key ||
@@ -41,6 +45,8 @@ func TestWithoutCredentials(t *testing.T) {
 		{"instead of", "[url \"https://u:p@git.example/\"]\n\tinsteadOf = gh:\n",
 			"[url \"https://hidden@git.example/\"]\n\tinsteadOf = gh:\n"},
 		{"none", "[user]\n\tname = a\n", "[user]\n\tname = a\n"},
+		{"comments", "[user] ; mine\n\tname = a # glpat-1\r\n;https://u:p@h/a\n# x\n",
+			"[user] ; mine\n\tname = a # hidden\r\n# hidden\n# x\n"},
 		{"written otherwise than read", "[remote \"o\"]\n\turl = https://u:p\"\"q@git.example/a\n", ""},
 	} {
 		got, ok := WithoutCredentials([]byte(c.text))

@@ -28,7 +28,8 @@ type parsed struct {
 	settings []entry
 	// odd are the places that another version of git, or another program that reads the file, may take for
 	// something else: as they stand in the file, each after its section.
-	odd []string
+	odd      []string
+	comments []string // as they stand in the file, each up to the end of its line
 }
 
 var errSyntax = errors.New("git does not read it")
@@ -112,12 +113,18 @@ func (p *parser) item() error {
 
 // comment ends with its line, also after a backslash; not everybody agrees with git on that.
 func (p *parser) comment(at int) {
-	for p.next() != '\n' {
-	}
+	p.restOf(at)
 	if p.ambiguous(at) {
 		p.strange(at)
 	}
 	p.header = -1
+}
+
+// restOf reads the rest of a comment that began at a place.
+func (p *parser) restOf(at int) {
+	for p.next() != '\n' {
+	}
+	p.out.comments = append(p.out.comments, strings.TrimRight(string(p.text[at:p.pos]), "\r\n"))
 }
 
 // ambiguous: there are other ends of lines than LF since at, or a backslash before one.
@@ -244,8 +251,7 @@ func (p *parser) value() (string, error) {
 			}
 			continue
 		case !quoted && (c == ';' || c == '#'):
-			for p.next() != '\n' {
-			}
+			p.restOf(p.pos - 1)
 			return string(out), nil
 		}
 		out = append(out, strings.Repeat(" ", blanks)...)

@@ -50,8 +50,6 @@ func (r *Run) showToolConfs(s request.Settings, in *planner.Input) {
 		}
 		shown, ok := c.copy(text)
 		switch {
-		case ok && shown == string(text):
-			continue // there is nothing to be left out
 		case !ok && slices.ContainsFunc(in.Hides, func(h planner.Hide) bool { return host.Within(c.path, h.Path) }):
 			continue // as ever
 		case !ok: // cargo's is no secret by its name

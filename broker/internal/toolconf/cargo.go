@@ -2,7 +2,6 @@ package toolconf
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -23,8 +22,8 @@ func cargoTables() map[string][]string {
 			"*.rev"}}
 }
 
-// Cargo is a configuration of cargo without what may hold a credential. It fails where the file is no TOML. Where there
-// is nothing to leave out it is the file itself.
+// Cargo is a configuration of cargo without what may hold a credential, as comments may. It fails where the file is no
+// TOML.
 func Cargo(text []byte) (string, bool) {
 	var have map[string]any
 	if _, ok := lines(text); !ok {
@@ -42,9 +41,6 @@ func Cargo(text []byte) (string, bool) {
 		if v, ok := cargoValue(v, keys, name == "env"); ok {
 			shown[name] = v
 		}
-	}
-	if reflect.DeepEqual(shown, have) {
-		return string(text), true
 	}
 	var out strings.Builder
 	out.WriteString(header)

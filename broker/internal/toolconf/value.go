@@ -40,7 +40,7 @@ func (k kind) shown(v string) (string, bool) {
 		}
 		return v, place(v) || hostPort(v) || v == "false" || v == "null"
 	case file:
-		return v, place(v)
+		return v, place(v) && !strings.ContainsAny(v, "#;") // what somebody has meant for a comment
 	case names:
 		return v, v != "" && strings.Trim(strings.ToLower(v), nameChars+"*:,|[]/!") == "" && !strings.Contains(v, "//") &&
 			!slices.ContainsFunc(strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune("*:,|[]/!", r) }), opaque)
