@@ -62,7 +62,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	unix.Close(fd)
-	if list := w.broken(); list != nil {
+	if list := w.broken(); list != nil || w.Broken() {
 		t.Errorf("looking at a file opens %v", list)
 	}
 	if _, err := unix.Open(file, unix.O_RDONLY|unix.O_NONBLOCK, 0); err != unix.EAGAIN {
@@ -83,7 +83,12 @@ func TestWatch(t *testing.T) {
 		default:
 		}
 	}
-	w.Release(1)
+	if !w.Broken() {
+		t.Error("nobody is said to wait")
+	}
+	if w.Release(1); w.Broken() {
+		t.Error("somebody is said to wait for what was released")
+	}
 	if text := <-read; text != "FAKE" {
 		t.Errorf("read %q", text)
 	}

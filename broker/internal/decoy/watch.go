@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,15 +87,29 @@ func (w *Watch) broken() (out []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for n, l := range w.leases {
-		if l.opened || l.fd < 0 {
-			continue
-		}
-		if held, err := unix.FcntlInt(uintptr(l.fd), unix.F_GETLEASE, 0); err != nil || held != unix.F_WRLCK {
+		if !l.opened && l.broken() {
 			l.opened = true
 			out = append(out, n)
 		}
 	}
 	return out
+}
+
+// broken says whether somebody has begun to wait for a decoy that is not released.
+func (l *lease) broken() bool {
+	if l.fd < 0 {
+		return false
+	}
+	held, err := unix.FcntlInt(uintptr(l.fd), unix.F_GETLEASE, 0)
+	return err != nil || held != unix.F_WRLCK
+}
+
+// Broken says whether somebody has begun to wait for a decoy that is not released, and may wait no longer: the kernel
+// gives a lease up after a while (fs.lease-break-time).
+func (w *Watch) Broken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.leases, (*lease).broken)
 }
 
 // Release lets those go on that wait for a decoy, and everybody who opens it from now on.

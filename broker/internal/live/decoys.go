@@ -34,10 +34,21 @@ type decoys struct {
 
 	ctx  context.Context //nolint:containedctx // of the questions
 	stop context.CancelFunc
-	mu   sync.Mutex      // one alarm at a time
+	mu   sync.Mutex      // of who has everything stand still
 	over bool            // the session ends
 	seen map[string]bool // what is on record
 	told sync.Map        // where marks were seen
+
+	queued sync.Mutex
+	queue  []touch // that nobody was asked about
+}
+
+// touch is what somebody did with a decoy.
+type touch struct {
+	n     int // of the decoy
+	pid   int // 0: nobody knows
+	what  string
+	waits bool // somebody waits for it
 }
 
 // watchable takes decoys out of the plan that nobody could watch: each is a loss.
@@ -126,7 +137,7 @@ func (d *decoys) sighted(p string, by func() int, kind, place string) {
 		return
 	}
 	pid := by()
-	go d.alarm(&d.list[i], pid, "its mark is in "+kind+" "+quoting.Quote(place))
+	go d.alarm(touch{n: i, pid: pid, what: "its mark is in " + kind + " " + quoting.Quote(place)})
 }
 
 // inRequest is told by sbx-proxy that the mark of the decoy at p was in a request, which it has refused.
@@ -159,15 +170,12 @@ func (d *decoys) opened(n int) {
 	case <-d.ctx.Done():
 		return
 	}
-	c := &d.list[n]
 	// The kernel tells of an opener before that sleeps. Who did not want to wait is never found.
 	pid := opener(d.x.svc.init())
 	for end := time.Now().Add(openerSleeps); pid == 0 && time.Now().Before(end); pid = opener(d.x.svc.init()) {
 		time.Sleep(time.Millisecond)
 	}
-	if d.alarm(c, pid, "it was opened") {
-		d.watch.Release(n)
-	}
+	d.alarm(touch{n: n, pid: pid, what: "it was opened", waits: true})
 }
 
 // opener finds who waits among a process and all below it; 0 is nobody, who did not want to wait.
@@ -186,38 +194,72 @@ func opener(pid int) int {
 	return 0
 }
 
-// alarm has everything stand still until somebody has said whether the session goes on, and says so.
-func (d *decoys) alarm(c *planner.Copy, pid int, what string) bool {
+// alarm has everything stand still until somebody has said whether the session goes on, about this touch and all others
+// that there are by then: who waits for a decoy waits for so long only, and would read it in between.
+func (d *decoys) alarm(t touch) {
+	d.queued.Lock()
+	d.queue = append(d.queue, t)
+	d.queued.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.over {
-		return false
-	}
-	q := decide.DecoyAsk(pid, c.Path, what)
-	q.Exe, q.Cwd = program.Links(pid)
-	svc, a := d.x.svc, d.x.approvals
-	svc.held.Store(true)
-	err := svc.freeze()
-	if err = errors.Join(err, d.note(c, q, what)); err == nil && a != nil {
-		err = d.ask(a, q)
-	} else if err == nil {
-		err = errors.New("static mode asks nobody")
-	}
-	if err != nil {
-		d.over = true
-		if pid != 0 {
-			what += " by " + report.Caller(uint32(pid))
+	for t, ok := d.next(); ok && !d.over; t, ok = d.next() {
+		if err := d.settle(t); err != nil {
+			d.over = true
+			if t.pid != 0 {
+				t.what += " by " + report.Caller(uint32(t.pid))
+			}
+			d.x.b.say(d.x.in.TTY, fmt.Sprintf("the session ends because of the decoy %s: %s; %v",
+				quoting.Quote(policy.Vars{Home: d.x.facts.Home}.Short(d.list[t.n].Path)), t.what, err))
+			d.x.svc.endAll()
 		}
-		d.x.b.say(d.x.in.TTY, fmt.Sprintf("the session ends because of the decoy %s: %s; %v",
-			quoting.Quote(policy.Vars{Home: d.x.facts.Home}.Short(c.Path)), what, err))
-		svc.endAll()
-		return false
 	}
-	svc.held.Store(false)
+	svc := d.x.svc
+	if d.over || d.ctx.Err() != nil || !svc.held.Swap(false) {
+		return
+	}
 	if err := svc.thaw(); err != nil {
 		d.x.b.Warn(err.Error())
 	}
-	return true
+}
+
+// next is what somebody is to be asked about before anything goes on. Who waits for a decoy may still be looked for.
+func (d *decoys) next() (t touch, ok bool) {
+	for {
+		d.queued.Lock()
+		if ok = len(d.queue) > 0; ok {
+			t, d.queue = d.queue[0], d.queue[1:]
+		}
+		d.queued.Unlock()
+		if ok || !d.watch.Broken() || d.ctx.Err() != nil {
+			return t, ok
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// settle asks about one touch while everything stands still. An error is why the session ends.
+func (d *decoys) settle(t touch) error {
+	c := &d.list[t.n]
+	q := decide.DecoyAsk(t.pid, c.Path, t.what)
+	q.Exe, q.Cwd = program.Links(t.pid)
+	svc, a := d.x.svc, d.x.approvals
+	var err error
+	if !svc.held.Swap(true) {
+		err = svc.freeze()
+	}
+	if err = errors.Join(err, d.note(c, q, t.what)); err != nil {
+		return err
+	}
+	if a == nil {
+		return errors.New("static mode asks nobody")
+	}
+	if err := d.ask(a, q); err != nil {
+		return err
+	}
+	if t.waits {
+		d.watch.Release(t.n)
+	}
+	return nil
 }
 
 // standsIn is how long it takes at most until everything has stopped, where all processors are busy.
