@@ -202,7 +202,11 @@ func (d *decoys) alarm(t touch) {
 	d.queued.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for t, ok := d.next(); ok && !d.over; t, ok = d.next() {
+	for !d.over {
+		t, ok := d.next()
+		if !ok {
+			break
+		}
 		if err := d.settle(t); err != nil {
 			d.over = true
 			if t.pid != 0 {
