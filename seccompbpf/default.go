@@ -24,6 +24,8 @@ type Toggles struct {
 	SignalsLeave bool
 	// whoever calls sbx bwrap says what is shown, and which limits hold: devices of the host's may be there
 	Bwrap bool
+	// the limit on core dumps is the caller's own, and may be changed
+	Cores bool
 }
 
 const (
@@ -64,6 +66,7 @@ func forArch(arch Arch, t Toggles) Policy {
 	b.ioctls()
 	b.sockets()
 	b.processes()
+	b.cores()
 	b.ids(arch)
 	b.namespaces()
 	b.containers()

@@ -13,7 +13,7 @@ func allToggles() []Toggles {
 	for n := range 4096 {
 		bit := func(i int) bool { return n>>i&1 == 1 }
 		list = append(list, Toggles{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9), 1000,
-			1001, bit(10), bit(10) && bit(11), bit(11), bit(0) && bit(11), bit(2) && bit(3)})
+			1001, bit(10), bit(10) && bit(11), bit(11), bit(0) && bit(11), bit(2) && bit(3), bit(1) && bit(3)})
 	}
 	return list
 }
@@ -305,6 +305,18 @@ func TestDefault(t *testing.T) {
 		{"prctl", Toggles{}, [6]uint64{35, 1}, eperm},
 		{"prctl", Toggles{}, [6]uint64{35 | 1<<32, 1}, eperm},
 		{"prctl", Toggles{}, [6]uint64{38, 1}, Allow},
+		{"setrlimit", Toggles{}, [6]uint64{4, 1}, Errno(0)},
+		{"setrlimit", Toggles{}, [6]uint64{4 | 1<<32, 1}, Errno(0)},
+		{"setrlimit", Toggles{}, [6]uint64{7, 1}, Allow},
+		{"setrlimit", Nested(), [6]uint64{4, 1}, Allow},
+		{"prlimit64", Toggles{}, [6]uint64{0, 4, 1}, Errno(0)},
+		{"prlimit64", Toggles{Containers: true}, [6]uint64{0, 4 | 1<<32, 1 << 32}, Errno(0)},
+		{"prlimit64", Toggles{}, [6]uint64{0, 4, 1, 1}, eperm},
+		{"prlimit64", Toggles{}, [6]uint64{0, 4, 1, 1 << 32}, eperm},
+		{"prlimit64", Toggles{}, [6]uint64{0, 4, 0, 1}, Allow},
+		{"prlimit64", Toggles{}, [6]uint64{0, 7, 1, 1}, Allow},
+		{"prlimit64", Toggles{InPlace: true}, [6]uint64{7, 4, 1}, eperm}, // of another
+		{"prlimit64", Nested(), [6]uint64{0, 4, 1}, Allow},
 		{"keyctl", Toggles{Containers: true}, [6]uint64{1}, enosys},
 		{"keyctl", Toggles{Containers: true}, [6]uint64{10}, eperm},
 		{"keyctl", Toggles{}, [6]uint64{1}, eperm},

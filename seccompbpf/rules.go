@@ -180,6 +180,21 @@ func (b *builder) processes() {
 	}
 }
 
+// cores keeps the limit on core dumps at the one byte that sbx sets. Only that value keeps the kernel from starting a
+// handler (core_pattern): 0, which is for files, does not (core(5)). ssh-agent and others set it to 0 themselves and
+// may end where that fails, so nothing is done and they are told that it was. Who asks for the old value with it cannot
+// be told.
+func (b *builder) cores() {
+	if b.t.Cores {
+		return
+	}
+	const why, rlimitCore = "the limit on core dumps stays at 1, which keeps them from a handler outside", 4
+	b.add(Errno(0), why, []Cond{{Arg: 0, Op: Eq, Value: rlimitCore}}, "setrlimit")
+	set := []Cond{{Arg: 1, Op: Eq, Value: rlimitCore}, {Arg: 2, Op: Ne, Wide: true}}
+	b.add(Errno(EPERM), why, append(set, Cond{Arg: 3, Op: Ne, Wide: true}), "prlimit64")
+	b.add(Errno(0), why, set, "prlimit64")
+}
+
 // ids refuses the ids that the user namespace does not know as the host refuses them to an ordinary user. The kernel's
 // own word for them is EINVAL, which programs take for a mistake of theirs: fakeroot passes over EPERM only.
 func (b *builder) ids(arch Arch) {

@@ -7,12 +7,21 @@ const storedUID, storedGID = 0xfffffff0, 0xfffffff1
 
 // Nested are the toggles of a sandbox in which others are built, and about which sbx knows nothing else.
 func Nested() Toggles {
-	return Toggles{Containers: true, Debug: true, SUIDBits: true, KVM: true, Multiarch: true, Bwrap: true}
+	return Toggles{Containers: true, Debug: true, SUIDBits: true, KVM: true, Multiarch: true, Bwrap: true,
+		Cores: true}
 }
 
-// Usual is what Compile makes of the default policy with the toggles that nearly every run has; nil for others.
+// Program is the default policy as the kernel takes it.
+func Program(arch Arch, t Toggles) ([]Insn, error) {
+	if prog := usual(arch, t); prog != nil {
+		return prog, nil
+	}
+	return Compile(Default(arch, t))
+}
+
+// usual is what Compile makes of the default policy with the toggles that nearly every run has; nil for others.
 // Compiling takes longer than all that a start has to read of the configuration.
-func Usual(arch Arch, t Toggles) []Insn {
+func usual(arch Arch, t Toggles) []Insn {
 	if t == Nested() {
 		switch arch {
 		case AMD64:

@@ -27,7 +27,7 @@ func TestUsual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := Usual(arch, toggles); !*update && !slices.Equal(got, want) {
+			if got := usual(arch, toggles); !*update && !slices.Equal(got, want) {
 				t.Errorf("%v, notify %t, writes %t: the stored program has %d instructions and is another than the compiled one "+
 					"with %d: write it anew with -update", arch, notify, writes, len(got), len(want))
 			}
@@ -64,7 +64,7 @@ func TestUsual(t *testing.T) {
 		OneID: true, KVM: true},
 		{Debug: true, NotifyDenied: true, OneID: true, Only: true}, {NotifyDenied: true, OneID: true},
 		{Debug: true, NotifyDenied: true}} {
-		if Usual(AMD64, other) != nil {
+		if usual(AMD64, other) != nil {
 			t.Errorf("%+v: a program is stored that is not for it", other)
 		}
 	}
@@ -76,7 +76,7 @@ func TestUsualIDs(t *testing.T) {
 	for _, ids := range [][2]uint32{{1000, 1001}, {0, 100}, {4242, 27}, {1000, 1000}, {0, 0}, {storedGID, storedUID}} {
 		for _, arch := range []Arch{AMD64, ARM64} {
 			toggles := Toggles{Debug: true, NotifyDenied: true, OneID: true, UID: ids[0], GID: ids[1]}
-			policy, prog := Default(arch, toggles), Usual(arch, toggles)
+			policy, prog := Default(arch, toggles), usual(arch, toggles)
 			for _, name := range strings.Fields("chown fchown lchown fchownat setuid setreuid setresuid setgid setregid " +
 				"setresgid prctl ioctl") {
 				nr, ok := Number(arch, name)

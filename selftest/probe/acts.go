@@ -61,8 +61,8 @@ func acts() []act {
 		// services, programs
 		{"agentops", agentOps}, {"nixops", nixOps}, {"execother", execOther}, {"mapexec", mapExec},
 		// resources
-		{"rlimits", rlimits}, {"forks", forks}, {"memory", memory}, {"fill", fill}, {"inodes", inodes}, {"cpu", cpu},
-		{"bigargv", bigArgv}, {"maze", maze}, {"sysvshm", sysvShm},
+		{"corelimit", coreLimit}, {"forks", forks}, {"memory", memory}, {"fill", fill},
+		{"inodes", inodes}, {"cpu", cpu}, {"bigargv", bigArgv}, {"maze", maze}, {"sysvshm", sysvShm},
 	}
 }
 

@@ -13,17 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rlimits wins when a hard limit is above what it must be. rlimits core 0
-func rlimits(args []string) outcome {
-	which := map[string]int{"core": unix.RLIMIT_CORE, "memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE}
+// coreLimit wins when a core dump would reach a handler of the host's: with any limit but 1 byte (core(5)). It also
+// tries to lower that, as programs do for themselves.
+func coreLimit(_ []string) outcome {
 	var r unix.Rlimit
-	if err := unix.Getrlimit(which[arg(args, 0)], &r); err != nil {
-		return stopped(err)
+	for _, lower := range []bool{false, true} {
+		if lower {
+			_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+			_ = unix.Prlimit(0, unix.RLIMIT_CORE, &unix.Rlimit{}, new(unix.Rlimit))
+		}
+		if err := unix.Getrlimit(unix.RLIMIT_CORE, &r); err != nil {
+			return stopped(err)
+		}
+		if r.Cur != 1 || r.Max != 1 {
+			return won("limits " + itoa(int(r.Cur)) + " and " + itoa(int(r.Max)))
+		}
 	}
-	if r.Max > uint64(parseInt(arg(args, 1), 0)) {
-		return won("hard limit " + itoa(int(r.Max)))
-	}
-	return nothing("hard limit " + itoa(int(r.Max)))
+	return nothing("limits 1 and 1")
 }
 
 // forks makes N sleeping children (400 at most) and ends them all.
@@ -142,7 +148,7 @@ func bigArgv(args []string) outcome {
 		for i := range argv {
 			argv[i] = strings.Repeat("x", 1300000/n)
 		}
-		err := exec.Command(self(), append([]string{"-host", "rlimits", "core", "0"}, argv...)...).Run()
+		err := exec.Command(self(), append([]string{"-host", "corelimit"}, argv...)...).Run()
 		if err == nil {
 			t.add(text, none)
 		} else {

@@ -45,7 +45,7 @@ func outline(r *request, c caller) *plan.Plan {
 	}
 	p := &plan.Plan{Version: plan.Version, Session: Name, Identity: id, Bubblewrap: b,
 		Namespaces: plan.Namespaces{User: true, Net: r.net, IPC: r.ipc, UTS: r.uts, Cgroup: r.cgroup || r.cgroupTry},
-		Loopback:   r.net, Limits: []plan.Limit{}, Fds: []plan.FdRole{}, Seccomp: filter(),
+		Loopback:   r.net, Limits: []plan.Limit{}, Fds: []plan.FdRole{},
 		Stdio: [3]plan.Stdio{plan.Inherit, plan.Inherit, plan.Inherit}}
 	if r.host != nil {
 		p.Hostname = plan.Bytes(*r.host)
@@ -63,6 +63,9 @@ func complete(p *plan.Plan, r *request, h host, umask uint32) error {
 		return err
 	}
 	if p.Bubblewrap.Filters, err = filters(r, h.load); err != nil {
+		return err
+	}
+	if p.Seccomp, err = filter(h.under != nil); err != nil {
 		return err
 	}
 	program(p, r, h.cwd, umask)
@@ -121,17 +124,20 @@ func search(name string, env []string) (out []string) {
 }
 
 // filter is sbx's own: what it refuses nobody inside needs who may make namespaces, and bubblewrap would let through.
-func filter() plan.Seccomp {
+// limited says that sbx sets limits.
+func filter(limited bool) (plan.Seccomp, error) {
 	arch := seccompbpf.AMD64
 	if runtime.GOARCH == "arm64" {
 		arch = seccompbpf.ARM64
 	}
-	prog := seccompbpf.Usual(arch, seccompbpf.Nested())
+	toggles := seccompbpf.Nested()
+	toggles.Cores = !limited
+	prog, err := seccompbpf.Program(arch, toggles)
 	s := plan.Seccomp{Rules: "bwrap", Program: make([]plan.Insn, len(prog))}
 	for i, in := range prog {
 		s.Program[i] = plan.Insn(in)
 	}
-	return s
+	return s, err
 }
 
 // filters are those that the caller wants loaded, in order.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -23,6 +25,30 @@ func asked(keys ...string) request.Settings {
 		s.Origins[k] = []policy.Origin{{File: "/home/u/config.toml", Line: 3}}
 	}
 	return s
+}
+
+// TestCoreLosses: a core dump stays inside, or it is said that it does not. A limit of 0 is for files alone (core(5)).
+func TestCoreLosses(t *testing.T) {
+	for _, x := range []struct {
+		soft    uint64
+		pattern string
+		want    string // of the reason; "" is no loss
+	}{
+		{1, "core", ""}, {0, "core", ""}, {1, "|/usr/lib/systemd/systemd-coredump %P", ""}, {1, "", ""}, {0, "", ""},
+		{0, "|/usr/lib/systemd/systemd-coredump %P", "hard limit on them is 0"},
+		{1, "@/run/cores", "to a socket"}, {0, "@@/run/cores", "to a socket"},
+	} {
+		got := CoreLosses([]plan.Limit{{Resource: unix.RLIMIT_CPU, Soft: 1}, {Resource: unix.RLIMIT_CORE, Soft: x.soft}},
+			x.pattern)
+		if len(got) == 0 != (x.want == "") || len(got) > 0 && (!strings.Contains(got[0].Why, x.want) || got[0].Fix == "") {
+			t.Errorf("limit %d, %q: %+v, want %q", x.soft, x.pattern, got, x.want)
+		}
+	}
+	for _, l := range Rlimits(100) {
+		if l.Resource == unix.RLIMIT_CORE && (l.Soft > 1 || l.Hard > 1 || l.Soft != l.Hard) {
+			t.Errorf("%+v", l)
+		}
+	}
 }
 
 // TestLimitLosses: a limit that somebody asked for and that does not hold is named with who asked and why; one that

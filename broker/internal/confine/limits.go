@@ -4,10 +4,13 @@ package confine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/option"
+	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy/amount"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/plan"
@@ -23,8 +26,8 @@ func Rlimits(pids int) []plan.Limit {
 	}
 	var out []plan.Limit
 	for _, w := range []want{
-		// a core dump would leave the sandbox through the kernel's handler
-		{unix.RLIMIT_CORE, "core", 0, 0},
+		// A core dump would leave the sandbox through the kernel's handler, which only this limit keeps out (core(5)).
+		{unix.RLIMIT_CORE, "core", noCore, noCore},
 		{unix.RLIMIT_NOFILE, "nofile", 1024, 65536},              // the kernel's own default, and room for servers
 		{unix.RLIMIT_NPROC, "nproc", uint64(pids), uint64(pids)}, // counted per user namespace since 5.14
 		{unix.RLIMIT_MEMLOCK, "memlock", 64 << 20, 64 << 20},
@@ -42,6 +45,27 @@ func Rlimits(pids int) []plan.Limit {
 		out = append(out, plan.Limit{Resource: w.resource, Name: w.name, Soft: w.soft, Hard: w.hard})
 	}
 	return out
+}
+
+// noCore is the limit with which the kernel neither writes a core dump nor starts who would take it. 0 does only the
+// former. The system-call filter keeps programs from setting it.
+const noCore = 1
+
+// CoreLosses says why core dumps leave the sandbox, if they do. pattern is the kernel's core_pattern.
+func CoreLosses(limits []plan.Limit, pattern string) []planner.Loss {
+	kept := slices.ContainsFunc(limits, func(l plan.Limit) bool {
+		return l.Resource == unix.RLIMIT_CORE && l.Soft == noCore
+	})
+	switch {
+	case strings.HasPrefix(pattern, "@"):
+		return []planner.Loss{{What: "core dumps", Why: "the kernel hands them to a socket of the host " +
+			"(kernel.core_pattern), whatever their limit is",
+			Fix: "as root: name a file or a program in kernel.core_pattern"}}
+	case strings.HasPrefix(pattern, "|") && !kept:
+		return []planner.Loss{{What: "core dumps", Why: "your hard limit on them is 0, with which the kernel starts a " +
+			"handler all the same (kernel.core_pattern)", Fix: "begin with a hard limit of 1 or more: look for ulimit -c 0"}}
+	}
+	return nil
 }
 
 // ProcessLimit leaves a quarter of the processes that the caller may have to those outside: those inside count as the

@@ -60,6 +60,12 @@ func Kernel() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
+// CorePattern is where the kernel has core dumps go, "" if it does not say.
+func CorePattern() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/core_pattern")
+	return strings.TrimSuffix(string(b), "\n")
+}
+
 // Since says whether the running kernel is at least major.minor.
 func (f Facts) Since(major, minor int) bool {
 	a, rest, _ := strings.Cut(f.Kernel, ".")

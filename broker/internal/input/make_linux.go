@@ -29,6 +29,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 		return nil, nil, err
 	}
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
+	in.Losses = append(in.Losses, confine.CoreLosses(in.Limits, host.CorePattern())...)
 	r.environment(s, in, facts)
 	r.showToolConfs(s, in)
 	r.pnpmStore(s, in)
@@ -133,12 +134,9 @@ func hideSockets(in *planner.Input) {
 // filter compiles the system-call filter for this machine. With NotifyDenied, refused calls that only somebody
 // who wants out makes come to the broker, which refuses them and says so. With Notify, so do all that name a path.
 func filter(toggles seccompbpf.Toggles) (plan.Seccomp, error) {
-	prog := seccompbpf.Usual(arch, toggles)
-	if prog == nil {
-		var err error
-		if prog, err = seccompbpf.Compile(seccompbpf.Default(arch, toggles)); err != nil {
-			return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
-		}
+	prog, err := seccompbpf.Program(arch, toggles)
+	if err != nil {
+		return plan.Seccomp{}, fmt.Errorf("compiling the system-call filter: %w", err)
 	}
 	s := plan.Seccomp{Rules: "default", Notify: toggles.NotifyDenied || toggles.Notify, Program: make([]plan.Insn,
 		len(prog))}
