@@ -25,7 +25,7 @@ func (env Env) secret(a Ask) Verdict {
 		}
 		return v
 	}
-	rule, ruled := env.ruled(a.query(env.Now))
+	rule, ruled := env.revealing(a)
 	g, granted := env.Grants.Lookup(a, env.Now)
 	switch {
 	case ruled && rule.Decision == policy.Deny:
@@ -38,7 +38,7 @@ func (env Env) secret(a Ask) Verdict {
 		return no("refused earlier in this session")
 	case ruled && rule.Decision == policy.Reveal:
 		v := env.named(env.shown(a, what, reason(rule, "by rule")), rule)
-		if rule.Program != "" && (env.Runs == nil || !env.Runs(a.PID, a.Exe, rule.Program)) {
+		if rule.Program != "" && !env.runs(a, rule.Program) {
 			v = env.named(no("only "+rule.Program+" may have it"), rule)
 		}
 		return v
@@ -53,6 +53,23 @@ func (env Env) secret(a Ask) Verdict {
 	}
 	v.Decision, v.Scope, v.Reason = AskHuman, File, what
 	return v
+}
+
+// revealing is the rule that decides about a secret: of those that show it to single programs, the asking one's.
+func (env Env) revealing(a Ask) (policy.Rule, bool) {
+	q := a.query(env.Now)
+	rule, ruled := env.ruled(q)
+	if ruled && rule.Program != "" {
+		q.Runs = func(program string) bool { return env.runs(a, program) }
+		if own, ok := env.ruled(q); ok && own.Decision == policy.Reveal && own.Origin.Scope == rule.Origin.Scope {
+			return own, true
+		}
+	}
+	return rule, ruled
+}
+
+func (env Env) runs(a Ask, program string) bool {
+	return env.Runs != nil && env.Runs(a.PID, a.Exe, program)
 }
 
 // shown lets one access to a secret through. The next one is another program's perhaps, and is looked at again.

@@ -15,10 +15,17 @@ func TestReveal(t *testing.T) {
 	reveal := func(scope policy.Scope) policy.Rule {
 		return rule(t, scope, policy.KindPath, p, policy.Read, policy.Reveal)
 	}
-	forCat, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: p, Decision: policy.Reveal,
-		Program: "/bin/cat", Origin: policy.Origin{Scope: policy.ScopeUser}}, vars())
-	if err != nil {
-		t.Fatal(err)
+	forProgram := func(program string) policy.Rule {
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: p, Decision: policy.Reveal, Program: program,
+			Origin: policy.Origin{Scope: policy.ScopeUser}}, vars())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	forCat, forHead := forProgram("/bin/cat"), forProgram("/bin/head")
+	runs := func(own string) func(*Env) {
+		return func(e *Env) { e.Runs = func(_ int, _, program string) bool { return program == own } }
 	}
 	asks := func(e *Env) { e.Reveals.Asks = map[string]bool{p: true} }
 	answered := func(g Grant) func(*Env) {
@@ -56,12 +63,18 @@ func TestReveal(t *testing.T) {
 			want: Deny, errno: syscall.EACCES, why: "to be read"},
 		"directory": {ask: dir, rules: []policy.Rule{reveal(policy.ScopeUser)},
 			want: Deny, errno: syscall.ENOENT, why: "as a file"},
-		"for a program": {ask: read(p), rules: []policy.Rule{forCat}, edit: func(e *Env) {
-			e.Runs = func(_ int, _, program string) bool { return program == "/bin/cat" }
-		}, want: Allow, why: "secret shown"},
-		"for another": {ask: read(p), rules: []policy.Rule{forCat}, edit: func(e *Env) {
-			e.Runs = func(int, string, string) bool { return false }
-		}, want: Deny, errno: syscall.ENOENT, why: "only /bin/cat"},
+		"for a program": {ask: read(p), rules: []policy.Rule{forCat}, edit: runs("/bin/cat"), want: Allow,
+			why: "secret shown"},
+		"for another": {ask: read(p), rules: []policy.Rule{forCat}, edit: runs("/bin/head"), want: Deny,
+			errno: syscall.ENOENT, why: "only /bin/cat"},
+		"for two programs": {ask: read(p), rules: []policy.Rule{forCat, forHead}, edit: runs("/bin/head"), want: Allow,
+			why: "secret shown"},
+		"for neither of two": {ask: read(p), rules: []policy.Rule{forCat, forHead}, edit: runs("/bin/tail"), want: Deny,
+			errno: syscall.ENOENT, why: "only /bin/cat"},
+		"for all and one": {ask: read(p), rules: []policy.Rule{forCat, reveal(policy.ScopeUser)}, edit: runs("/bin/tail"),
+			want: Allow, why: "secret shown"},
+		"for one where the org's is for all": {ask: read(p), rules: []policy.Rule{reveal(policy.ScopeOrg), forCat},
+			edit: runs("/bin/tail"), want: Deny, errno: syscall.ENOENT, why: "only /bin/cat"},
 		"nobody tells programs apart": {ask: read(p), rules: []policy.Rule{forCat}, want: Deny, errno: syscall.ENOENT,
 			why: "only /bin/cat"},
 		"asked about":    {ask: read(p), edit: asks, want: AskHuman, errno: syscall.ENOENT, why: "passwords"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
@@ -24,9 +25,10 @@ func (o *Network) heard(store policy.Store, in *planner.Input) {
 		labels, places = append(labels, l.Name), append(places, l.Place)
 	}
 	var unheard []string
+	now := time.Now()
 	hears := func(text string) bool {
 		p, err := peer.ParsePattern(text)
-		if err == nil && store.Hears(p, labels) {
+		if err == nil && store.Hears(p, labels, now) {
 			return true
 		}
 		if !slices.Contains(unheard, text) {

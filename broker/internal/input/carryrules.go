@@ -167,6 +167,30 @@ func (x *carrier) holds(r policy.Rule, p string) bool {
 	return ok && hit.Decision == r.Decision
 }
 
+// later says whether a rule decides about p once others have ended that hold now.
+func (x *carrier) later(r policy.Rule, p string) bool {
+	q := policy.Query{Kind: policy.KindPath, Path: p, Access: r.Access, Now: x.now}
+	for {
+		hit, ok := x.s.Layers.Policy.Match(q)
+		if !ok || hit.Decision == r.Decision || hit.Expires.IsZero() {
+			return ok && hit.Decision == r.Decision && q.Now.After(x.now)
+		}
+		q.Now = hit.Expires
+	}
+}
+
+// awaits says whether a place is left to the gate because a rule will decide about it: what is mounted stays.
+func (x *carrier) awaits(r policy.Rule, p string) bool {
+	if !x.later(r, p) {
+		return false
+	}
+	if x.static {
+		x.loss(r, "another rule about "+quoting.Quote(p)+" holds for a time, and what is mounted from the start stays "+
+			"until the session ends, also when that has ended before")
+	}
+	return !x.static
+}
+
 // allow grants the places that are not shown well enough already.
 func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 	mode := planner.Read
@@ -302,10 +326,11 @@ func (x *carrier) modeAt(p string) planner.Mode {
 // project's, never than the organisation's.
 func (x *carrier) hide(r policy.Rule, paths []string) {
 	for _, p := range paths {
-		if !x.holds(r, p) {
+		now := x.holds(r, p)
+		if !now && !x.awaits(r, p) {
 			continue
 		}
-		if p == "/" || host.Within(x.in.Project, p) && x.holds(r, x.in.Project) {
+		if p == "/" || host.Within(x.in.Project, p) && (x.holds(r, x.in.Project) || x.later(r, x.in.Project)) {
 			x.loss(r, "it would hide the project, which is what the program works on")
 			if p == "/" || p == x.in.Project {
 				continue
@@ -315,7 +340,7 @@ func (x *carrier) hide(r policy.Rule, paths []string) {
 			continue // shown by a later word
 		}
 		x.drop(r, p)
-		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: !x.static && r.Decision == policy.Ask,
+		x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: !x.static && (r.Decision == policy.Ask || !now),
 			Why: r.Origin.String()})
 	}
 }
@@ -326,7 +351,8 @@ func (x *carrier) drop(r policy.Rule, dir string) {
 	kept := x.in.Grants[:0]
 	for _, g := range x.in.Grants {
 		p := path.Clean(g.Path)
-		if g.Explicit || !host.Within(p, dir) || p == x.in.Project || p == x.in.GitDir || !x.holds(r, p) {
+		if g.Explicit || !host.Within(p, dir) || p == x.in.Project || p == x.in.GitDir ||
+			!x.holds(r, p) && !x.later(r, p) {
 			kept = append(kept, g)
 		}
 	}
@@ -348,6 +374,9 @@ func (x *carrier) protect(r policy.Rule, paths []string, tree bool) {
 	for _, p := range paths {
 		canon, _, st, err := host.Resolve(x.in.FS, p)
 		if !x.holds(r, p) || err == nil && canon == "" {
+			if err == nil && x.awaits(r, p) && !x.named(p) {
+				x.in.Hides = append(x.in.Hides, planner.Hide{Path: p, Ask: true, Why: r.Origin.String()})
+			}
 			continue
 		}
 		override := func(g planner.Grant) bool { return g.Explicit && r.Origin.Scope != policy.ScopeOrg }

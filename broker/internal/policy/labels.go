@@ -144,9 +144,9 @@ func (s Store) Unheard(q Query, labels []string) (out []string) {
 
 // Hears says whether everything that a pattern allows may hear of labels: a rule that accepts them covers it, and no
 // other is about it or a part of it.
-func (s Store) Hears(p peer.Pattern, labels []string) (hears bool) {
+func (s Store) Hears(p peer.Pattern, labels []string, now time.Time) (hears bool) {
 	for _, r := range s.InForce() {
-		if r.Kind != KindHost || !r.host.Covers(p) && !p.Covers(r.host) {
+		if r.Kind != KindHost || !r.host.Covers(p) && !p.Covers(r.host) || !r.Expires.IsZero() && !now.Before(r.Expires) {
 			continue
 		}
 		if slices.ContainsFunc(labels, func(label string) bool { return !s.accepts(&r, label) }) {

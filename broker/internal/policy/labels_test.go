@@ -107,7 +107,7 @@ func TestStrangersAcceptNothing(t *testing.T) {
 		if !ok || r.Decision != Ask || len(r.Accepts) > 0 != c.trusted {
 			t.Errorf("%s: %+v", c.name, r)
 		}
-		if got := c.s.Unheard(q, []string{"x", "y"}); len(got) != c.unheard || c.s.Hears(p, []string{"x"}) != c.hears {
+		if got := c.s.Unheard(q, []string{"x", "y"}); len(got) != c.unheard || c.s.Hears(p, []string{"x"}, now) != c.hears {
 			t.Errorf("%s: unheard %q, hears %t", c.name, got, !c.hears)
 		}
 		said := slices.ContainsFunc(c.s.notices(), func(n Notice) bool { return n.Kind == NoticeWidening })
@@ -145,7 +145,7 @@ func TestFinalLabels(t *testing.T) {
 			t.Errorf("%+v: %q", c, got)
 		}
 		p, _ := peer.ParsePattern("a.test")
-		if got := s.Hears(p, []string{"clients"}); got != (c.want == 0) {
+		if got := s.Hears(p, []string{"clients"}, q.Now); got != (c.want == 0) {
 			t.Errorf("%+v: hears %t", c, got)
 		}
 	}
@@ -162,7 +162,7 @@ func TestPatternsThatHear(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Hears(p, []string{"x"}); got != want {
+		if got := s.Hears(p, []string{"x"}, time.Now()); got != want {
 			t.Errorf("%s: %t", text, got)
 		}
 	}

@@ -25,6 +25,8 @@ type Query struct {
 	Port   int
 	Access Access
 	Now    time.Time
+	// Runs says whether a secret is shown to who runs a program; nil: whoever it is for
+	Runs func(program string) bool
 }
 
 func (s *Store) add(scope Scope, rules []Rule) {
@@ -62,7 +64,7 @@ func (s Store) Rules() []Rule {
 
 // Match finds the rule that decides. The org's best rule wins outright if it is final or a deny; otherwise the
 // latest scope with a matching rule: command line, user, project, org, and last what an agent's profile says. Within a
-// scope the most specific pattern wins, then deny, ask, allow. A rule of a project that is not trusted counts only
+// scope the most specific pattern wins, then what ends first about the same, then deny, ask, allow. A rule of a project that is not trusted counts only
 // where it is stricter than what holds without it.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
@@ -125,9 +127,10 @@ func (s *Store) best(scope Scope, q Query, path pathname.Path) *Rule {
 	return best
 }
 
-// matches leaves out what has expired.
+// matches leaves out what has expired, and what is for other programs.
 func (r *Rule) matches(q Query, path pathname.Path) bool {
-	if !r.Expires.IsZero() && !q.Now.Before(r.Expires) || !r.concerns(q.Kind, q.Access) {
+	if !r.Expires.IsZero() && !q.Now.Before(r.Expires) || !r.concerns(q.Kind, q.Access) ||
+		r.Program != "" && q.Runs != nil && !q.Runs(r.Program) {
 		return false
 	}
 	if r.Kind == KindHost {
@@ -160,7 +163,22 @@ func (r *Rule) concerns(kind Kind, a Access) bool {
 	return r.Access == Read
 }
 
-// beats orders two matching rules of one scope.
+// Same says whether two rules are about the same thing, however their patterns are written (~ or the path it stands
+// for): of two that show a secret, to the same program.
+func (r *Rule) Same(o *Rule) bool {
+	if r.Kind != o.Kind || r.Access != o.Access || r.Decision == Reveal && o.Decision == Reveal && r.Program != o.Program {
+		return false
+	}
+	return r.Pattern == o.Pattern || r.Kind != KindHost && r.path.String() == o.path.String()
+}
+
+// EndsBefore says whether o still holds when r does not any more.
+func (r *Rule) EndsBefore(o *Rule) bool {
+	return !r.Expires.IsZero() && (o.Expires.IsZero() || r.Expires.Before(o.Expires))
+}
+
+// beats orders two matching rules of one scope. Of two about the same thing the one that ends first is an exception from
+// the other.
 func (r *Rule) beats(o *Rule) bool {
 	d := 0
 	if r.Kind == KindHost {
@@ -168,8 +186,11 @@ func (r *Rule) beats(o *Rule) bool {
 	} else {
 		d = r.path.Compare(o.path)
 	}
-	if d != 0 {
+	switch {
+	case d != 0:
 		return d > 0
+	case (r.EndsBefore(o) || o.EndsBefore(r)) && r.Same(o):
+		return r.EndsBefore(o)
 	}
 	return r.Decision.strength() > o.Decision.strength()
 }

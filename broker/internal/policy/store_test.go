@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -261,5 +262,40 @@ func TestReplaceLeavesTheOriginalAlone(t *testing.T) {
 	next := s.Replace(ScopeUser, []Rule{r})
 	if len(s.Rules()) != 0 || len(next.Rules()) != 1 || next.Rules()[0].Origin.Scope != ScopeUser {
 		t.Fatal(s.Rules(), next.Rules())
+	}
+}
+
+// TestExceptions: of two rules about the same thing the one that ends first counts while it lives, whichever it is and
+// wherever it stands; of a narrower and a wider one the narrower does, as ever.
+func TestExceptions(t *testing.T) {
+	now := time.Unix(1000, 0)
+	rule := func(pattern string, d Decision, until int) Rule {
+		r := mk(t, ScopeUser, KindPath, pattern, Read, d, false)
+		if until > 0 {
+			r.Expires = now.Add(time.Duration(until) * time.Minute)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		rules       []Rule
+		first, then Decision // in half a minute, and in one and a half
+	}{
+		{[]Rule{rule("/a/**", Deny, 0), rule("/a/**", Allow, 1)}, Allow, Deny},
+		{[]Rule{rule("/a/**", Allow, 0), rule("/a/**", Deny, 1)}, Deny, Allow},
+		{[]Rule{rule("/a/**", Ask, 2), rule("/a/**", Deny, 0), rule("/a/**", Allow, 1)}, Allow, Ask},
+		{[]Rule{rule("/a/**", Deny, 0), rule("/a/**", Allow, 0)}, Deny, Deny},
+		{[]Rule{rule("/a/b/**", Deny, 0), rule("/a/**", Allow, 1)}, Deny, Deny},
+	} {
+		for range 2 {
+			s := Store{}.Replace(ScopeUser, c.rules)
+			for after, want := range map[int]Decision{30: c.first, 90: c.then} {
+				got, _ := s.Match(Query{Kind: KindPath, Path: "/a/b/x", Access: Read,
+					Now: now.Add(time.Duration(after) * time.Second)})
+				if got.Decision != want {
+					t.Errorf("%v after %d seconds: %v, want %v", c.rules, after, got.Decision, want)
+				}
+			}
+			slices.Reverse(c.rules)
+		}
 	}
 }

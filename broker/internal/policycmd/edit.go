@@ -337,6 +337,10 @@ func (c *policyCall) remarks(e *edited, r policy.Rule, after policy.Store) {
 	if hit, ok := after.Match(q); ok && hit.Decision != r.Decision {
 		e.note("another rule is stronger here: %s (%s)", quoting.Quote(hit.String()), hit.Origin)
 	}
+	q.Runs = func(string) bool { return false }
+	if hit, ok := after.Match(q); ok && r.Program != "" && hit.Decision == policy.Reveal {
+		e.note("another rule shows it to every program: %s (%s)", quoting.Quote(hit.String()), hit.Origin)
+	}
 }
 
 func policyRemove(t Commands, c *policyCall) int {

@@ -42,9 +42,9 @@ func (t Target) Content() ([]byte, error) { return t.file().Content() }
 
 // Change functions take a file's bytes and return its successor's: what Edit carries out and a preview shows.
 
-// Adding appends rules to t's file, all or none; everything that stands there stays as it is. An equal rule (same kind,
-// pattern and access) is replaced, so that answers do not pile up. Its label and what it accepts stay: who wants them
-// gone takes the rule out.
+// Adding appends rules to t's file, all or none; everything that stands there stays as it is. A rule about the same
+// thing is replaced, so that answers do not pile up, unless it holds for longer: then it counts again when the new one
+// has ended. Its label and what it accepts stay: who wants them gone takes the rule out.
 func Adding(t Target, vars policy.Vars, rules ...policy.Rule) func([]byte) ([]byte, error) {
 	return func(old []byte) ([]byte, error) {
 		var err error
@@ -96,11 +96,14 @@ func addRule(old []byte, t Target, r policy.Rule, vars policy.Vars) ([]byte, err
 	}
 	text, want := old, len(rules)+1
 	for i := min(len(rules), len(at)) - 1; i >= 0; i-- {
-		if same(&rules[i], &compiled) && !rules[i].Final {
+		if !rules[i].Same(&compiled) || rules[i].Final {
+			continue
+		}
+		keep(&r, &rules[i])
+		keep(&compiled, &rules[i])
+		if !compiled.EndsBefore(&rules[i]) {
 			text = cutLines(text, at[i])
 			want--
-			keep(&r, &rules[i])
-			keep(&compiled, &rules[i])
 		}
 	}
 	if len(text) == 0 {
@@ -120,16 +123,7 @@ func addRule(old []byte, t Target, r policy.Rule, vars policy.Vars) ([]byte, err
 	return out, nil
 }
 
-// same says whether two rules are about the same things, however their patterns are written (~ or the path it stands
-// for).
-func same(r, o *policy.Rule) bool {
-	if r.Kind != o.Kind || r.Access != o.Access {
-		return false
-	}
-	return r.Pattern == o.Pattern || r.Kind != policy.KindHost && r.Path().String() == o.Path().String()
-}
-
-// keep takes over what old, which r replaces, says of labels and decoys.
+// keep takes over what old says of labels and decoys, in whose place r counts.
 func keep(r, old *policy.Rule) {
 	r.Decoy = r.Decoy || old.Decoy && r.Decision == policy.Deny
 	if r.Label == "" && r.Decision != policy.Reveal {

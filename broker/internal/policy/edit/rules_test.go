@@ -220,6 +220,49 @@ func TestAddRuleReplacesTheSame(t *testing.T) {
 }
 
 // What a killed edit left is gone with the next, and a repository's file stays as readable as it was.
+// A rule replaces no other that outlasts it, and nothing that is for another program; see TestExceptions of policy.
+func TestAddKeepsWhatLastsLonger(t *testing.T) {
+	soon, late := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+	path := func(d policy.Decision, until time.Time, program string) policy.Rule {
+		return policy.Rule{Kind: policy.KindPath, Pattern: "~/.netrc", Access: policy.Read, Decision: d, Expires: until,
+			Program: program}
+	}
+	never := time.Time{}
+	for name, c := range map[string]struct {
+		list []policy.Rule
+		want string
+	}{
+		"an exception": {[]policy.Rule{path(policy.Deny, never, ""), path(policy.Allow, soon, "")}, "deny allow"},
+		"of an exception": {[]policy.Rule{path(policy.Allow, never, ""), path(policy.Allow, late, ""),
+			path(policy.Deny, soon, "")}, "allow allow deny"},
+		"a longer one": {[]policy.Rule{path(policy.Deny, never, ""), path(policy.Allow, soon, ""),
+			path(policy.Ask, late, "")}, "deny ask"},
+		"a lasting one": {[]policy.Rule{path(policy.Deny, never, ""), path(policy.Allow, soon, ""),
+			path(policy.Ask, never, "")}, "ask"},
+		"the same once more": {[]policy.Rule{path(policy.Deny, soon, ""), path(policy.Allow, soon, "")}, "allow"},
+		"two programs": {[]policy.Rule{path(policy.Reveal, never, "/bin/cat"), path(policy.Reveal, never, "/bin/head"),
+			path(policy.Reveal, never, "/bin/cat")}, "reveal reveal"},
+		"a refusal after them": {[]policy.Rule{path(policy.Reveal, never, "/bin/cat"), path(policy.Reveal, soon, "/bin/head"),
+			path(policy.Deny, never, "")}, "deny"},
+	} {
+		tg := target(t)
+		for _, r := range c.list {
+			if err := add(tg, r); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		text, _ := os.ReadFile(tg.Path())
+		rules, err := policy.ParseRules(text, tg.Path(), tg.Scope, testVars())
+		var got []string
+		for _, r := range rules {
+			got = append(got, r.Decision.String())
+		}
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s (%v)", name, got, c.want, err)
+		}
+	}
+}
+
 func TestEditLeavesNothing(t *testing.T) {
 	for scope, want := range map[policy.Scope]os.FileMode{policy.ScopeUser: 0o600, policy.ScopeProject: 0o644} {
 		tg := Target{Dir: t.TempDir(), Name: "policy.toml", Scope: scope, UID: os.Getuid()}
