@@ -64,8 +64,8 @@ func (s Store) Rules() []Rule {
 
 // Match finds the rule that decides. The org's best rule wins outright if it is final or a deny; otherwise the
 // latest scope with a matching rule: command line, user, project, org, and last what an agent's profile says. Within a
-// scope the most specific pattern wins, then what ends first about the same, then deny, ask, allow. A rule of a project that is not trusted counts only
-// where it is stricter than what holds without it.
+// scope the most specific pattern wins, then what ends first about the same, then deny, ask, allow. A rule of a project
+// that is not trusted counts only where it is stricter than what holds without it.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
 	path := pathname.Split(q.Path)
@@ -177,8 +177,8 @@ func (r *Rule) EndsBefore(o *Rule) bool {
 	return !r.Expires.IsZero() && (o.Expires.IsZero() || r.Expires.Before(o.Expires))
 }
 
-// beats orders two matching rules of one scope. Of two about the same thing the one that ends first is an exception from
-// the other.
+// beats orders two matching rules of one scope. Of two about the same thing the one that ends first is an exception
+// from the other.
 func (r *Rule) beats(o *Rule) bool {
 	d := 0
 	if r.Kind == KindHost {
