@@ -4,6 +4,7 @@ package gatefs
 
 import (
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -39,13 +40,23 @@ func (s *Server) Still() func() {
 	return s.judging.RUnlock
 }
 
+// maxAlone bounds how long Alone waits: whoever judges a name may wait for a file system that does not answer.
+const maxAlone = 2 * time.Second
+
+// Alone has nobody else judge and make, move or remove a name until the function that it returns is called; until then
+// the kernel must not be waited for, since who makes a name holds its locks. It returns nil where that takes too long.
+func (s *Server) Alone() func() {
+	for end := time.Now().Add(maxAlone); !s.judging.TryLock(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			return nil
+		}
+	}
+	return s.judging.Unlock
+}
+
 // Left makes the kernel forget a name in a directory of the host, which leads elsewhere now. What is mounted on it is
 // mounted no more then.
-func (s *Server) Left(dir int, name string) {
-	id, err := names.ID(dir)
-	if err != nil {
-		return
-	}
+func (s *Server) Left(id guard.ID, name string) {
 	var in []*node
 	s.nodes.mu.RLock()
 	for _, n := range s.nodes.byID {

@@ -44,24 +44,26 @@ func (s *Server) noteGone(n *node, name string, id guard.ID) { s.opts.Session.Le
 
 // mayMoveOwn says whether the session's own directory may get another name. Where one was before that is not the
 // session's it has to be without names that are guarded, and is then guarded like that: its directories are added to
-// demote. Else EXDEV makes mv copy, and the copies are judged one by one. s.judging is held, so that no name is made in
-// it meanwhile.
+// demote. Else EXDEV makes mv copy, and the copies are judged one by one. So it does for one that leaves a directory of
+// packages, where such names are free: whoever has it open is judged by what held there, also later. s.judging is held,
+// so that no name is made in it meanwhile.
 func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, demote *[]guard.ID) fuse.Status {
 	own := s.isOwn(nd)
 	if !own && !nd.zone.Ordinary() {
 		return fuse.EXDEV
 	}
 	taken, below := !own && (s.hostDir(nd, newName) || s.wasThere(nd, newName)), nd.zone.Below(newName)
-	if !taken && !below.Unpacks(od.zone.Below(oldName)) {
+	if below.Unpacks(od.zone.Below(oldName)) {
+		return fuse.EXDEV
+	}
+	if !taken {
 		return fuse.OK
 	}
 	ids, plain := names.Plain(od.fd, oldName, below)
 	if !plain {
 		return fuse.EXDEV
 	}
-	if taken {
-		*demote = append(*demote, ids...)
-	}
+	*demote = append(*demote, ids...)
 	return fuse.OK
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
@@ -118,4 +119,28 @@ func TestLinksInDirectoriesMadeAgain(t *testing.T) {
 	} {
 		sb.refuse("p", c.script, c.reason)
 	}
+}
+
+// TestAlone: while somebody else judges names nobody makes one here, and who does so and does not come to an end is not
+// waited for.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	var s Server
+	done := s.Still()
+	began := time.Now()
+	if s.Alone() != nil || time.Since(began) > 10*maxAlone {
+		t.Errorf("had after %v, while a name is judged", time.Since(began))
+	}
+	another := s.judging.TryRLock() // nobody else waits for who gave up
+	if !another {
+		t.Fatal("who judges waits for one that has given up")
+	}
+	s.judging.RUnlock()
+	time.AfterFunc(50*time.Millisecond, done)
+	free := s.Alone()
+	if free == nil || s.judging.TryRLock() {
+		t.Fatalf("a name can be judged meanwhile, or it was not had: %v", free != nil)
+	}
+	free()
+	s.Still()()
 }

@@ -104,8 +104,12 @@ type Server interface {
 	Lend(fd int) bool
 	// Still keeps every directory of its own where it is until the function that it returns is called.
 	Still() func()
+	// Alone has nobody else judge and make, move or remove a name there until the function that it returns is called. Nil:
+	// that could not be had in time.
+	Alone() func()
 	// Left is told that a name in a directory of the host leads elsewhere now, or nowhere, with all that is mounted on it.
-	Left(dir int, name string)
+	// It waits for the kernel, so not while anything is held.
+	Left(dir guard.ID, name string)
 }
 
 // Carrier is one session's. Its methods belong to the goroutine that called Begin, but for End.

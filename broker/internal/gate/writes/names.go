@@ -3,7 +3,9 @@
 package writes
 
 import (
+	"path"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -160,6 +162,7 @@ type pair struct {
 	fromBase       string
 	toBase         string
 	flags          uint64
+	free           func() // lets others judge again
 }
 
 // two carries out rename and link.
@@ -181,8 +184,11 @@ func (j *job) two() bool {
 		case p.from == nil || p.to == nil || p.from.root != p.to.root:
 			return j.across(p)
 		}
+		if p.free = j.exclude(p); p.free == nil {
+			return j.answer(unix.EXDEV)
+		}
 		e, done := j.move(p)
-		if done {
+		if p.free(); done {
 			return true
 		}
 		if e != unix.ELOOP && e != unix.EXDEV {
@@ -195,6 +201,34 @@ func (j *job) two() bool {
 		p.from, p.to = from, to
 	}
 	return j.answer(unix.ELOOP)
+}
+
+// exclude keeps those who serve the place of either name from judging meanwhile: what was looked through would get
+// another name that is guarded, and what was judged could be exchanged for a directory. Nil: they cannot be waited for.
+func (j *job) exclude(p *pair) (free func()) {
+	var held []func()
+	free = sync.OnceFunc(func() {
+		for _, f := range held {
+			f()
+		}
+	})
+	var last Server
+	for _, n := range [...]*name{p.from, p.to} {
+		if j.Server == nil || !j.served(n) {
+			continue
+		}
+		s := j.Server(path.Dir(n.abs()))
+		if s == nil || s == last {
+			continue
+		}
+		f := s.Alone()
+		if f == nil {
+			free()
+			return nil
+		}
+		held, last = append(held, f), s
+	}
+	return free
 }
 
 // unlike says whether a directory in a served place gets a name under which other names would be hidden in it. What it

@@ -65,6 +65,7 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	}
 	if done = e == 0; done {
 		left()
+		p.free()
 		j.left(p.from, p.fromDir, p.fromBase)
 		j.left(p.to, p.toDir, p.toBase)
 		j.witness(p.to)
@@ -108,7 +109,7 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 func (j *job) left(n *name, dir int, base string) {
 	if j.Server != nil && j.served(n) {
 		if s := j.Server(n.abs()); s != nil {
-			s.Left(dir, single(base))
+			s.Left(idOf(dir, ""), single(base))
 		}
 	}
 	for p, at := range j.at {
@@ -146,6 +147,10 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	if !dir {
 		return nil, ruling{}, 0
 	}
+	a, b := g.below(from), g.below(to)
+	if b.Unpacks(a) { // a server judges who has it open by what held among the packages, wherever it is later
+		return from, f, unix.EXDEV
+	}
 	if j.leavesMount(from, to) || j.served(from) && !j.served(to) && !g.holdsNone(from) {
 		return from, f, unix.EXDEV
 	}
@@ -153,7 +158,7 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	if j.Session.Own(idOf(fromDir, base)) {
 		return from, f, g.mayMoveOwn(from, to, t, demote)
 	}
-	if a, b := g.below(from), g.below(to); !a.Alike(b) && (a.Git() || b.Git() || !g.suits(from.path(), a, b, nil)) {
+	if !a.Alike(b) && (a.Git() || b.Git() || !g.suits(from.path(), a, b, nil)) {
 		return from, f, unix.EXDEV
 	}
 	return nil, ruling{}, 0
@@ -161,7 +166,7 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 
 // mayMoveOwn says whether the session's own directory may get another name. Where one was before that is not the
 // session's it has to be without names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and
-// the copies are judged one by one. So has one that leaves a directory of packages, where those names are free.
+// the copies are judged one by one.
 func (g *judge) mayMoveOwn(from, to *name, t ruling, demote *[]guard.ID) syscall.Errno {
 	up, base := to.split()
 	dir := g.id(up)
@@ -172,14 +177,7 @@ func (g *judge) mayMoveOwn(from, to *name, t ruling, demote *[]guard.ID) syscall
 	var there unix.Stat_t
 	taken := !own && (statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0 &&
 		typeOf(there) == unix.S_IFDIR && !g.session.Own(g.id(to.path())) || g.session.WasThere(dir, base))
-	a, b := g.below(from), g.below(to)
-	if !taken {
-		if !b.Unpacks(a) {
-			return 0
-		}
-		demote = nil
-	}
-	if !g.suits(from.path(), a, b, demote) {
+	if taken && !g.suits(from.path(), g.below(from), g.below(to), demote) {
 		return unix.EXDEV
 	}
 	return 0
