@@ -59,6 +59,17 @@ func LinkedDir(dir string, text []byte) string {
 	return path.Join(dir, to)
 }
 
+// LeadsOut says whether a .git file at rel, below a directory, leads out of that by the way from there: it leads
+// elsewhere when the directory is moved.
+func LeadsOut(rel string, text []byte) bool {
+	to := linkText(text)
+	if to == "" || path.IsAbs(to) {
+		return false
+	}
+	to = path.Join(path.Dir(rel), to)
+	return to == ".." || strings.HasPrefix(to, "../")
+}
+
 // ofModules says whether a place in a repository's directory is that of a worktree's directory or of a submodule's.
 func ofModules(in []string) bool {
 	if len(in) > 2 && in[0] == "worktrees" && in[2] == "modules" { // a submodule of a linked worktree

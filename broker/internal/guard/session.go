@@ -14,9 +14,9 @@ type Session struct {
 	// Parts is told of a directory before names in it are free because the session made it: which of the places above
 	// are parts of a repository that was there is then told to Expect. May be nil.
 	Parts func(dir string)
-	// Replacing is held from the check of a name's contents until they are there: what a file of a repository says
-	// depends on its others.
-	Replacing sync.Mutex
+	// Renaming is held from the judgement of a rename until it is done. What an index may name depends on the directories
+	// that are there, and what it says on the repository's other files.
+	Renaming sync.Mutex
 
 	mu     sync.Mutex
 	places places
@@ -60,6 +60,21 @@ func (s *Session) WasThere(dir ID, name string) bool {
 	defer s.mu.Unlock()
 	_, was := s.places.was(dir, name)
 	return was
+}
+
+// Takes says whether a directory that gets a name in dir, whose path is at, takes the place of one that was there, or
+// comes to where an index names one. One that comes back to its own name does not.
+func (s *Session) Takes(dir ID, at, name string, id ID) bool {
+	if s.Parts != nil {
+		s.Parts(at)
+	}
+	if s.Own(dir) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	there, was := s.places.was(dir, name)
+	return was && there != id
 }
 
 // Freed says whether WasThere can be true of any.

@@ -55,6 +55,49 @@ func TestSessionPlaces(t *testing.T) {
 	}
 }
 
+// TestSessionTakes: a directory takes a place that was another's, or that is looked for; none takes its own.
+func TestSessionTakes(t *testing.T) {
+	t.Parallel()
+	root, docs, lib := ID{Ino: 1}, ID{Ino: 2}, ID{Ino: 3}
+	var s Session
+	s.Parts = func(dir string) {
+		if dir == "/p" { // an index there names it
+			s.Expect(root, "part")
+		}
+	}
+	s.Left(root, "docs", docs)
+	for _, c := range []struct {
+		name string
+		id   ID
+		want bool
+	}{{"docs", lib, true}, {"docs", docs, false}, {"new", docs, false}, {"part", docs, true}} {
+		if got := s.Takes(root, "/p", c.name, c.id); got != c.want {
+			t.Errorf("%d as %s: %v", c.id.Ino, c.name, got)
+		}
+	}
+	s.Expect(root, "docs") // an index names it meanwhile
+	if !s.Takes(root, "/p", "docs", docs) {
+		t.Error("what comes back to where an index names a directory takes no other's place")
+	}
+}
+
+// TestLeadsOut: only what is found from the file's own place leads elsewhere from another.
+func TestLeadsOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rel, to string
+		want    bool
+	}{
+		{".git", "../.git/modules/x", true}, {"a/.git", "../../.git/modules/x", true}, {"a/.git", "../../moved/.git/x", true},
+		{"a/b/.git", "../../.git/modules/x", false}, {"a/.git", "../.git/modules/a", false},
+		{".git", "/p/.git/modules/x", false}, {".git", ".git/modules/x", false},
+	} {
+		if got := LeadsOut(c.rel, []byte("gitdir: "+c.to+"\n")); got != c.want {
+			t.Errorf("%s to %s: %v", c.rel, c.to, got)
+		}
+	}
+}
+
 // TestSessionForgets: beyond the bound every place counts as one that was there; what tools delete and make anew is
 // not remembered.
 func TestSessionForgets(t *testing.T) {

@@ -61,9 +61,9 @@ func (l *Left) Changed(p string) {
 }
 
 // remember notes a name, unless most of them are noted already.
-func remember[T any](set *map[string]T, name string, as T, most int) {
+func remember[K comparable, T any](set *map[K]T, name K, as T, most int) {
 	if *set == nil {
-		*set = make(map[string]T)
+		*set = make(map[K]T)
 	}
 	if len(*set) < most {
 		(*set)[name] = as

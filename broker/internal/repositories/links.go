@@ -28,16 +28,27 @@ type Links struct {
 	Granted guard.Granted
 	Made    func() bool // whether the session has made a repository anywhere
 	mu      sync.Mutex
-	seen    map[string]bool // directories above what the session made
+	seen    map[guard.ID]bool // directories above what the session made, with those above them
 }
 
 // Above tells the session of what the indexes of the repositories above a directory name.
 func (l *Links) Above(dir string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for ; !l.seen[dir]; dir = path.Dir(dir) {
-		remember(&l.seen, dir, true, maxLookedThrough)
+	for {
+		id := identity(unix.AT_FDCWD, dir)
+		if l.seen[id] {
+			return
+		}
+		if id != (guard.ID{}) {
+			remember(&l.seen, id, true, maxLookedThrough)
+		}
 		l.partsOf(dir)
+		up := path.Dir(dir)
+		if up == dir {
+			return
+		}
+		dir = up
 	}
 }
 

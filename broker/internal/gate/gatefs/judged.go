@@ -20,10 +20,13 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 		return guard.Verdict{Action: guard.Hide}
 	}
 	v, _ := s.opts.Session.Rule(n.zone, name, guard.Dir{Own: func() bool { return s.isOwn(n) },
-		Path:       func() string { return path.Join(s.opts.Root, s.nodes.where(n)) },
+		Path:       func() string { return s.pathOf(n) },
 		Repository: func() bool { return s.inOwnRepository(n) }})
 	return v
 }
+
+// pathOf is where a directory is for whoever looks at it outside.
+func (s *Server) pathOf(n *node) string { return path.Join(s.opts.Root, s.nodes.where(n)) }
 
 // hidden says whether a name does not exist, whatever has it. Of a name of a secret that is another question.
 func hidden(v guard.Verdict) bool { return v.Action == guard.Hide }
@@ -127,6 +130,8 @@ func (s *Server) mayTake(n *node, name string, isDir bool) fuse.Status {
 // writeText writes to a file that says where git finds a repository: once, at its beginning, and all of it, so that
 // what is there was found harmless as a whole.
 func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
+	s.judging.RLock() // what it says is judged for the place where it is
+	defer s.judging.RUnlock()
 	s.texts.Lock()
 	defer s.texts.Unlock()
 	var st unix.Stat_t
@@ -150,5 +155,5 @@ func (s *Server) harmless(n *node, text []byte) bool {
 	if ok, settled := guard.Says(name, text); settled {
 		return ok
 	}
-	return names.Leads(s.opts.Granted, path.Join(s.opts.Root, s.nodes.where(n)), text, s.opts.Session)
+	return names.Leads(s.opts.Granted, s.pathOf(n), text, s.opts.Session)
 }

@@ -42,33 +42,60 @@ func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
 // noteGone remembers that the directory with that identity has left its name in n.
 func (s *Server) noteGone(n *node, name string, id guard.ID) { s.opts.Session.Left(n.key.ID, name, id) }
 
-// mayMoveOwn says whether the session's own directory may get another name. Where one was before that is not the
-// session's it has to be without names that are guarded, and is then guarded like that: its directories are added to
-// demote. Else EXDEV makes mv copy, and the copies are judged one by one. So it does for one that leaves a directory of
-// packages, where such names are free: whoever has it open is judged by what held there, also later. s.judging is held,
-// so that no name is made in it meanwhile.
-func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, demote *[]guard.ID) fuse.Status {
-	own := s.isOwn(nd)
-	if !own && !nd.zone.Ordinary() {
+// takes says whether a directory gets to where one was before that is not the session's own, or where one is looked
+// for.
+func (s *Server) takes(n *node, name string, id guard.ID) bool {
+	if s.opts.Session.Takes(n.key.ID, s.pathOf(n), name, id) {
+		return true
+	}
+	there, err := names.IDAt(n.fd, name)
+	return err == nil && there != id && !s.isOwn(n) && names.Type(n.fd, name) == unix.S_IFDIR &&
+		!s.opts.Session.Own(there)
+}
+
+// mayMoveOwn says whether the session's own directory may get another name. Where it takes the place of one that is not
+// the session's it has to be without names that are guarded, and is then guarded like that: its directories are added
+// to demote. Else EXDEV makes mv copy, and the copies are judged one by one. So it does for one that leaves a directory
+// of packages, where such names are free: whoever has it open is judged by what held there, also later. s.judging is
+// held, so that no name is made in it meanwhile.
+func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, takes bool,
+	demote *[]guard.ID) fuse.Status {
+	below := nd.zone.Below(newName)
+	if !s.isOwn(nd) && !nd.zone.Ordinary() || below.Unpacks(od.zone.Below(oldName)) {
 		return fuse.EXDEV
 	}
-	taken, below := !own && (s.hostDir(nd, newName) || s.wasThere(nd, newName)), nd.zone.Below(newName)
-	if below.Unpacks(od.zone.Below(oldName)) {
-		return fuse.EXDEV
-	}
-	if !taken {
+	if !takes {
 		return fuse.OK
 	}
+	return mayFill(od, oldName, below, demote)
+}
+
+// mayMoveTheirs is mayMoveOwn for a directory that is not the session's own. What the session made in it may be: that,
+// and what is in a repository's directory, was judged for the place where it is.
+func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName string, takes bool,
+	demote *[]guard.ID) fuse.Status {
+	below := nd.zone.Below(newName)
+	switch {
+	case !od.zone.Below(oldName).Alike(below):
+		return fuse.EXDEV
+	case takes:
+		return mayFill(od, oldName, below, demote)
+	case below.Git():
+		return mayFill(od, oldName, below, nil)
+	case names.LeadsOut(od.fd, oldName):
+		return fuse.EXDEV
+	}
+	return fuse.OK
+}
+
+// mayFill says whether what is in a directory may lie in a place. Its directories are added to demote, unless it is nil.
+func mayFill(od *node, oldName string, below *guard.Place, demote *[]guard.ID) fuse.Status {
 	ids, plain := names.Plain(od.fd, oldName, below)
 	if !plain {
 		return fuse.EXDEV
 	}
-	*demote = append(*demote, ids...)
+	if demote != nil {
+		*demote = append(*demote, ids...)
+	}
 	return fuse.OK
-}
-
-// hostDir says whether a name is a directory's that is not the session's own.
-func (s *Server) hostDir(n *node, name string) bool {
-	id, err := names.IDAt(n.fd, name)
-	return err == nil && names.Type(n.fd, name) == unix.S_IFDIR && !s.opts.Session.Own(id)
 }

@@ -76,7 +76,7 @@ func (s *Server) plantDir(d served.Dir) error {
 }
 
 func (s *Server) zoneOf(n, parent *node) error {
-	n.key.ID = guard.ID{Dev: n.dir.attr.Dev, Ino: n.dir.attr.Ino}
+	n.key.ID, _ = names.ID(n.fd) // none where the host has no directory
 	if n.dir.Zone != nil {
 		n.zone = n.dir.Zone
 		return nil

@@ -55,6 +55,8 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		s.judging.RLock()
 		defer s.judging.RUnlock()
 	}
+	s.opts.Session.Renaming.Lock()
+	defer s.opts.Session.Renaming.Unlock()
 	defer s.expectRename(od, oldName, nd, newName)()
 	var demote []guard.ID
 	if code := s.mayMove(od, oldName, nd, newName, &moved, &demote); code != fuse.OK {
@@ -207,13 +209,11 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	if err != nil {
 		return status(err)
 	}
+	takes := s.takes(nd, newName, id)
 	if s.opts.Session.Own(id) {
-		return s.mayMoveOwn(od, oldName, nd, newName, demote)
+		return s.mayMoveOwn(od, oldName, nd, newName, takes, demote)
 	}
-	if !od.zone.Below(oldName).Alike(nd.zone.Below(newName)) {
-		return fuse.EXDEV
-	}
-	return fuse.OK
+	return s.mayMoveTheirs(od, oldName, nd, newName, takes, demote)
 }
 
 // swapped undoes a move in which a directory has taken the place of the file that was judged. The kernel's locks
@@ -252,8 +252,6 @@ func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName stri
 	if code := s.mayTake(od, oldName, false); code != fuse.OK {
 		return code, nil
 	}
-	s.opts.Session.Replacing.Lock()
-	defer s.opts.Session.Replacing.Unlock()
 	err := names.Replace(s.named(od, oldName), s.named(nd, newName), what, st.Mode&0o777, flags,
 		func(present, proposed []byte) error {
 			return s.opts.Check(s.nodes.where(nd)+"/"+newName, what, present, proposed)

@@ -4,10 +4,12 @@ package names
 
 import (
 	"os"
+	"path"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // maxPlain bounds how many names are looked through at a time.
@@ -50,4 +52,51 @@ func plainBelow(dir int, name string, next *guard.Place, dirs []guard.ID, left *
 		}
 	}
 	return dirs, true
+}
+
+// maxLinked bounds how many names are looked through for .git files.
+const maxLinked = 1 << 20
+
+// LeadsOut says whether a .git file below a directory leads out of that by the way from there, or whether that cannot
+// be told. It would lead to another repository from another place.
+func LeadsOut(dir int, name string) bool {
+	left := maxLinked
+	return leadsOut(dir, name, "", &left)
+}
+
+func leadsOut(dir int, name, rel string, left *int) bool {
+	fd, err := OpenBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return true
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	list, err := f.ReadDir(-1)
+	if *left -= len(list); err != nil || *left < 0 {
+		return true
+	}
+	for _, e := range list {
+		at := path.Join(rel, e.Name())
+		switch {
+		case e.IsDir():
+			if leadsOut(fd, e.Name(), at, left) {
+				return true
+			}
+		case guard.Fold(e.Name()) == ".git" && e.Type().IsRegular():
+			text, err := peek(fd, e.Name())
+			if err != nil || guard.LeadsOut(at, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func peek(dir int, name string) ([]byte, error) {
+	fd, err := OpenBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return host.PeekAt(fd, 0, unix.PathMax)
 }

@@ -21,14 +21,14 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	if e := statAt(p.fromDir, nulled(p.fromBase), &moved, unix.AT_SYMLINK_NOFOLLOW); e != 0 {
 		return e, false
 	}
+	j.Session.Renaming.Lock()
+	defer j.Session.Renaming.Unlock()
 	replaced := statAt(p.toDir, nulled(p.toBase), &other, unix.AT_SYMLINK_NOFOLLOW) == 0
 	exchange := p.flags&unix.RENAME_EXCHANGE != 0
 	g := &p.from.root.judge
 	var demote []guard.ID
 	n, v, e := j.mayMove(p.fromDir, p.fromBase, p.from, p.to, &moved, &demote)
 	if e == unix.EROFS && n == p.to && v.Action.Checked() && !exchange {
-		j.Session.Replacing.Lock()
-		defer j.Session.Replacing.Unlock()
 		return 0, j.replaceChecked(p, v, &moved)
 	}
 	if e == 0 && replaced && exchange {
@@ -155,29 +155,60 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 		return from, f, unix.EXDEV
 	}
 	_, base := from.split()
-	if j.Session.Own(idOf(fromDir, base)) {
-		return from, f, g.mayMoveOwn(from, to, t, demote)
+	id := idOf(fromDir, base)
+	takes := g.takes(to, id)
+	if j.Session.Own(id) {
+		return from, f, g.mayMoveOwn(from, to, t, takes, demote)
 	}
-	if !a.Alike(b) && (a.Git() || b.Git() || !g.suits(from.path(), a, b, nil)) {
-		return from, f, unix.EXDEV
-	}
-	return nil, ruling{}, 0
+	return from, f, g.mayMoveTheirs(fromDir, from, to, takes, demote)
 }
 
-// mayMoveOwn says whether the session's own directory may get another name. Where one was before that is not the
-// session's it has to be without names that are guarded, and is then guarded like that; else EXDEV makes mv copy, and
-// the copies are judged one by one.
-func (g *judge) mayMoveOwn(from, to *name, t ruling, demote *[]guard.ID) syscall.Errno {
+// takes says whether a directory gets to where one was before that is not the session's own, or where one is looked
+// for.
+func (g *judge) takes(to *name, id guard.ID) bool {
 	up, base := to.split()
 	dir := g.id(up)
-	own := g.session.Own(dir)
-	if !own && !t.place.Ordinary() {
-		return unix.EXDEV
+	if g.session.Takes(dir, path.Dir(to.onHost()), base, id) {
+		return true
 	}
 	var there unix.Stat_t
-	taken := !own && (statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) == 0 &&
-		typeOf(there) == unix.S_IFDIR && !g.session.Own(g.id(to.path())) || g.session.WasThere(dir, base))
-	if taken && !g.suits(from.path(), g.below(from), g.below(to), demote) {
+	if g.session.Own(dir) || statAt(g.tree, nulled(to.rel), &there, unix.AT_SYMLINK_NOFOLLOW) != 0 ||
+		typeOf(there) != unix.S_IFDIR {
+		return false
+	}
+	other := g.id(to.path())
+	return other != id && !g.session.Own(other)
+}
+
+// mayMoveTheirs says whether a directory that is not the session's own may get another name. What the session made in
+// it may be: that, and what is in a repository's directory, was judged for the place where it is.
+func (g *judge) mayMoveTheirs(fromDir int, from, to *name, takes bool, demote *[]guard.ID) syscall.Errno {
+	a, b := g.below(from), g.below(to)
+	alike := a.Alike(b)
+	if !takes {
+		demote = nil
+	}
+	_, base := from.split()
+	switch {
+	case !alike && (a.Git() || b.Git()):
+		return unix.EXDEV
+	case !alike || takes || b.Git():
+		if !g.suits(from.path(), a, b, demote) {
+			return unix.EXDEV
+		}
+	case names.LeadsOut(fromDir, base):
+		return unix.EXDEV
+	}
+	return 0
+}
+
+// mayMoveOwn says whether the session's own directory may get another name. Where it takes the place of one that is not
+// the session's it has to be without names that are guarded, and is then guarded like that; else EXDEV makes mv copy,
+// and the copies are judged one by one.
+func (g *judge) mayMoveOwn(from, to *name, t ruling, takes bool, demote *[]guard.ID) syscall.Errno {
+	up, _ := to.split()
+	if !g.session.Own(g.id(up)) && !t.place.Ordinary() ||
+		takes && !g.suits(from.path(), g.below(from), g.below(to), demote) {
 		return unix.EXDEV
 	}
 	return 0
