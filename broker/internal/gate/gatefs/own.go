@@ -88,7 +88,7 @@ func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName strin
 	return fuse.OK
 }
 
-// mayFill says whether what is in a directory may lie in a place. Its directories are added to demote, unless it is nil.
+// mayFill says whether what is in a directory may lie in a place. Its directories are added to demote, if there is one.
 func mayFill(od *node, oldName string, below *guard.Place, demote *[]guard.ID) fuse.Status {
 	ids, plain := names.Plain(od.fd, oldName, below)
 	if !plain {
