@@ -4,9 +4,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -47,7 +47,27 @@ const (
 func (m *meter) admit(model string) *denial {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if len(m.Models) > 0 && !matchModel(m.Models, model) {
+		return &denial{kind: noModel, text: "endpoint " + m.Name + " does not allow the model " + strconv.Quote(model)}
+	}
 	now := m.clocked()
+	if no := m.fullAt(now); no != nil {
+		return no
+	}
+	m.spent.Requests++
+	m.minute = append(m.minute, now)
+	return nil
+}
+
+// full says why no request is made at all now.
+func (m *meter) full() *denial {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.fullAt(m.clocked())
+}
+
+// fullAt is full; m.mu is held.
+func (m *meter) fullAt(now time.Time) *denial {
 	for len(m.minute) > 0 && now.Sub(m.minute[0]) >= time.Minute {
 		m.minute = m.minute[1:]
 	}
@@ -57,8 +77,6 @@ func (m *meter) admit(model string) *denial {
 			strconv.FormatInt(limit, 10) + ")"}
 	}
 	switch {
-	case len(m.Models) > 0 && !matchModel(m.Models, model):
-		return &denial{kind: noModel, text: "endpoint " + m.Name + " does not allow the model " + strconv.Quote(model)}
 	case m.Requests > 0 && m.spent.Requests >= m.Requests:
 		return over("requests", m.Requests)
 	case m.Tokens > 0 && m.spent.In+m.spent.Out >= m.Tokens:
@@ -69,8 +87,6 @@ func (m *meter) admit(model string) *denial {
 		return &denial{kind: tooFast, text: "endpoint " + m.Name + " takes " + strconv.FormatInt(m.Rate, 10) +
 			" requests a minute"}
 	}
-	m.spent.Requests++
-	m.minute = append(m.minute, now)
 	return nil
 }
 
@@ -145,24 +161,22 @@ func (d *denial) words(api string) (int, any) {
 // maxAsked bounds a request whose model has to be known before it is made.
 const maxAsked = 64 << 20
 
-// modelOf is the model that a request names: in its path, or in its body, which it then holds whole.
-func modelOf(r *http.Request) (string, error) {
+// modelOf is the model that a request names: in its path, or in its body, which is held then.
+func (s *site) modelOf(w http.ResponseWriter, r *http.Request, x *exchange) (string, error) {
 	if _, rest, ok := strings.Cut(r.URL.Path, "/models/"); ok {
 		name, _, _ := strings.Cut(rest, ":")
 		return name, nil
 	}
-	if r.Body == nil || r.Method != http.MethodPost {
-		return "", nil
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxAsked+1))
-	if err != nil {
+	body, err := s.p.hold(w, r, x, maxAsked)
+	switch {
+	case err == nil:
+		return modelIn(body)
+	case errors.Is(err, errMarked), errors.Is(err, context.Canceled):
 		return "", err
-	}
-	if len(body) > maxAsked {
+	case errors.Is(err, errLong):
 		return "", errors.New("the request is too long")
 	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return modelIn(body)
+	return "", errors.New("the request cannot be read to its end")
 }
 
 // modelIn is the member "model" of an object. One that has it twice means something else to each reader.

@@ -26,8 +26,8 @@ type proxy struct {
 	logins  []*login
 	ca      *authority
 	sites   []*site
-	record  *recorder     // of endpoints; nil: none
-	large   chan struct{} // places of large bodies that are held
+	record  *recorder // of endpoints; nil: none
+	bodies  bodies
 	// upstream asks the server of a site
 	upstream func(*proxied.Site) http.RoundTripper
 }
@@ -35,7 +35,7 @@ type proxy struct {
 // prepare makes the sites and the certificate authority.
 func (p *proxy) prepare() error {
 	var hosts []string
-	p.large = make(chan struct{}, maxLarge)
+	p.bodies = newBodies()
 	for i := range p.conf.Sites {
 		s := &p.conf.Sites[i]
 		for _, at := range s.Places {

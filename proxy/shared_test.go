@@ -271,7 +271,7 @@ func TestTurns(t *testing.T) {
 	a.used("what was asked once", func(u proxied.Use) bool { return u.Shared && u.Issued })
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -88,42 +89,23 @@ func ungranted(granted []string, c *sigv4.Claim) string {
 	return "it is signed for " + strconv.Quote(c.Service+"/"+c.Region) + ", and granted is " + strings.Join(granted, ", ")
 }
 
-// Bounds of what is held of bodies whose hash the client has signed and not said.
-const (
-	maxHeld  = 32 << 20
-	heldFree = 1 << 20 // a larger one needs a place
-	maxLarge = 4       // places
-)
+// maxHeld bounds bodies whose hash the client has signed and not said.
+const maxHeld = 32 << 20
 
-// hold reads such a body, and answers a request where it cannot be held. What is large waits until others have ended.
+// hold reads such a body, and answers a request where it cannot be held.
 func (s *site) hold(w http.ResponseWriter, r *http.Request, x *exchange) (body []byte, ok bool) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, heldFree+1))
-	if err == nil && len(body) > heldFree {
-		select {
-		case s.p.large <- struct{}{}:
-			x.large = true
-		case <-r.Context().Done():
-			return nil, false
-		}
-		var rest []byte
-		rest, err = io.ReadAll(io.LimitReader(r.Body, maxHeld+1-int64(len(body))))
-		body = append(body, rest...)
-	}
-	u := proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method}
+	body, err := s.p.hold(w, r, x, maxHeld)
 	switch {
-	case errors.Is(err, errMarked):
-		s.failed(w, r, err)
-		return nil, false
-	case err != nil:
-		u.Status, u.Refused = http.StatusBadRequest, "a body that is signed and cannot be read to its end"
-	case len(body) > maxHeld:
-		u.Status, u.Refused = http.StatusRequestEntityTooLarge, "a body of more than "+strconv.Itoa(maxHeld)+
-			" bytes whose hash is signed and not said in X-Amz-Content-Sha256"
-	default:
-		setBody(r, body)
+	case err == nil:
 		return body, true
+	case errors.Is(err, errMarked), errors.Is(err, context.Canceled):
+		s.failed(w, r, err)
+	case errors.Is(err, errLong):
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, "a body of more than "+strconv.Itoa(maxHeld)+
+			" bytes whose hash is signed and not said in X-Amz-Content-Sha256")
+	default:
+		s.refuse(w, r, http.StatusBadRequest, "a body that is signed and cannot be read to its end")
 	}
-	s.p.refuse(w, u)
 	return nil, false
 }
 

@@ -321,8 +321,8 @@ func TestCannotBeSignedAnew(t *testing.T) {
 					t.Errorf("%s: %q arrived", name, body)
 				}
 			}
-			if len(l.p.large) != 0 {
-				t.Errorf("%s: %d places are taken", name, len(l.p.large))
+			if n := len(l.p.bodies.small) + len(l.p.bodies.large); n != 0 {
+				t.Errorf("%s: %d places are taken", name, n)
 			}
 		}
 	}

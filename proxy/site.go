@@ -61,7 +61,7 @@ type exchange struct {
 	signer   *secret         // the access key whose placeholder has signed it; nil: none
 	verified *sigv4.Verified // its signature, if that is right and for what was granted
 	unsigned string          // else why it is not signed anew
-	large    bool            // it has a place for a large body
+	places   places          // for its body
 }
 
 type exchangeKey struct{}
@@ -99,15 +99,18 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{site: s.index, asked: r.ContentLength, login: login}
 	ctx, end, why := s.p.orders.begin(w, r, x)
 	defer end()
+	defer x.places.leave()
 	if why != "" {
 		refuse(http.StatusForbidden, why)
 		return
 	}
+	ctx = context.WithValue(ctx, exchangeKey{}, x)
+	r = r.WithContext(ctx)
 	if s.meter != nil && !s.admit(w, r, x) {
 		return
 	}
 	if x.login != nil {
-		if r = r.WithContext(ctx); !x.ask(s, w, r) {
+		if !x.ask(s, w, r) {
 			return
 		}
 		defer x.leave()
@@ -117,15 +120,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, why)
 		return
 	}
-	defer func() {
-		if x.large {
-			<-s.p.large
-		}
-	}()
 	// A server may answer before it has all of a body. net/http would then close the body under the transport, which
 	// reads it to its end, and that ended the answer (golang.org/issue/40747).
 	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
-	if r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x)); s.signed(w, r, x) {
+	if r = r.WithContext(ctx); s.signed(w, r, x) {
 		s.forward.ServeHTTP(bareHints{w}, r)
 	}
 }
@@ -188,18 +186,23 @@ func (s *site) endpoint() string {
 	return s.meter.Name
 }
 
-// admit says whether a request is within the endpoint's bounds, and else answers it.
+// admit says whether a request is within the endpoint's bounds, and else answers it. Where no request is, none is read.
 func (s *site) admit(w http.ResponseWriter, r *http.Request, x *exchange) bool {
-	var no *denial
-	var err error
-	x.model, err = modelOf(r)
-	if x.asked = r.ContentLength; err != nil {
-		no = &denial{kind: unclear, text: err.Error()}
-	} else if r.Method == http.MethodPost {
-		no = s.meter.admit(x.model)
-	}
-	if no == nil {
+	if r.Method != http.MethodPost {
 		return true
+	}
+	no := s.meter.full()
+	if no == nil {
+		var err error
+		if x.model, err = s.modelOf(w, r, x); errors.Is(err, errMarked) || errors.Is(err, context.Canceled) {
+			s.failed(w, r, err)
+			return false
+		} else if err != nil {
+			no = &denial{kind: unclear, text: err.Error()}
+		} else if no = s.meter.admit(x.model); no == nil {
+			x.asked = r.ContentLength
+			return true
+		}
 	}
 	status := no.answer(w, s.meter.API)
 	s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: no.text,

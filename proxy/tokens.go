@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -52,9 +53,8 @@ func (x *exchange) ask(s *site, w http.ResponseWriter, r *http.Request) bool {
 		s.fail(w, r, http.StatusServiceUnavailable, "too many requests wait for its token endpoint")
 		return false
 	}
-	body, err := readWhole(r.Body)
-	if err != nil {
-		s.refuse(w, r, http.StatusRequestEntityTooLarge, "a request to a token endpoint: "+err.Error())
+	body, ok := s.question(w, r, x)
+	if !ok {
 		return false
 	}
 	r.Header = wholly(r.Header)
@@ -99,6 +99,24 @@ func (x *exchange) ask(s *site, w http.ResponseWriter, r *http.Request) bool {
 	}
 	setBody(r, body)
 	return true
+}
+
+// question reads the body of a request to a token endpoint, and answers one that cannot be read.
+func (s *site) question(w http.ResponseWriter, r *http.Request, x *exchange) (body []byte, ok bool) {
+	const what = "a request to a token endpoint"
+	body, err := s.p.hold(w, r, x, maxLogin)
+	x.places.leave() // the login has places of its own
+	switch {
+	case err == nil:
+		return body, true
+	case errors.Is(err, errMarked), errors.Is(err, context.Canceled):
+		s.failed(w, r, err)
+	case errors.Is(err, errLong):
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, what+": it is longer than "+strconv.Itoa(maxLogin)+" bytes")
+	default:
+		s.refuse(w, r, http.StatusBadRequest, what+" that cannot be read to its end")
+	}
+	return nil, false
 }
 
 // digest is the same for requests that ask a token endpoint for the same.
