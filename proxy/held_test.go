@@ -147,3 +147,38 @@ func TestHeldBodiesHavePlaces(t *testing.T) {
 	close(more)
 	l.counted(3)
 }
+
+// A cut ends the wait for a body, and for a place of one.
+func TestACutEndsTheWaitForABody(t *testing.T) {
+	for name, body := range map[string]string{"for the body": "{", "for a place": "{" + strings.Repeat(" ", heldFree)} {
+		l := endpoint(t, proxied.Budget{}, nil)
+		for range maxLarge {
+			l.p.bodies.large <- struct{}{}
+		}
+		o := l.p.orders
+		o.asks = true
+		c := l.begin(2*heldFree, body)
+		eventually(t, "it may be made", func() bool {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			for id, answer := range o.waiting {
+				delete(o.waiting, id)
+				answer <- ""
+				return true
+			}
+			return false
+		})
+		eventually(t, "it has a place", func() bool { return len(l.p.bodies.small) == 1 })
+		began := time.Now()
+		if o.cut([]int{0}); time.Since(began) > cutPatience/2 {
+			t.Errorf("%s: it took %v", name, time.Since(began))
+		}
+		if status, text := answered(c); status != 400 && status != 502 {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+		if len(l.p.bodies.small) != 0 || len(l.servers["one.test"].requests()) != 0 {
+			t.Errorf("%s: %d places are taken, %d requests left", name, len(l.p.bodies.small),
+				len(l.servers["one.test"].requests()))
+		}
+	}
+}
