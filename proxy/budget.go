@@ -179,31 +179,34 @@ func (s *site) modelOf(w http.ResponseWriter, r *http.Request, x *exchange) (str
 	return "", errors.New("the request cannot be read to its end")
 }
 
-// modelIn is the member "model" of an object. One that has it twice means something else to each reader.
-func modelIn(body []byte) (model string, err error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+// modelIn is the member "model" of an object. One that has it twice means something else to each reader. Nothing of the
+// body is copied, which may be large.
+func modelIn(body []byte) (string, error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return "", errors.New("the request is not a JSON object")
 	}
-	found := false
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return "", errors.New("the request is not JSON")
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return "", errors.New("the request is not JSON")
-		}
-		if name, _ := t.(string); strings.EqualFold(name, "model") {
-			if found || json.Unmarshal(v, &model) != nil {
-				return "", errors.New("the request names its model in more than one way")
-			}
-			found = true
-		}
+	var asked struct {
+		Model member `json:"model"` // in any case
 	}
-	if _, err := d.Token(); err != nil || d.More() {
+	switch err := json.Unmarshal(body, &asked); {
+	case err != nil:
 		return "", errors.New("the request is not JSON")
+	case asked.Model.times > 1 || asked.Model.odd:
+		return "", errors.New("the request names its model in more than one way")
 	}
-	return model, nil
+	return asked.Model.text, nil
+}
+
+// member is one of an object that has to be a text, and there once.
+type member struct {
+	text  string
+	times int
+	odd   bool
+}
+
+// UnmarshalJSON is called for each that has the name.
+func (m *member) UnmarshalJSON(b []byte) error {
+	m.times++
+	m.odd = m.odd || json.Unmarshal(b, &m.text) != nil
+	return nil
 }

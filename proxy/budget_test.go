@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -132,10 +133,24 @@ func TestRate(t *testing.T) {
 func TestModelIn(t *testing.T) {
 	for body, want := range map[string]string{`{"model":"a"}`: "a", `{"x":{"model":"b"},"model":"a"}`: "a", `{}`: "",
 		`{"model":"a","model":"b"}`: "!", `{"model":"a","Model":"b"}`: "!", `{"model":["a"]}`: "!", `["model"]`: "!",
-		`{"model":"a"`: "!", ``: "!", `{"\u006dodel":"a","model":"b"}`: "!"} {
+		`{"model":"a"`: "!", ``: "!", `null`: "!", `{"model":"a"} {}`: "!", `{"model":"a"}}`: "!", ` {"MODEL":"a"}`: "a", `{"model":null}`: "",
+		`{"model":{"model":"a"}}`: "!", `{"model":["a"],"model":"a"}`: "!", `{"\u006dodel":"a","model":"b"}`: "!"} {
 		got, err := modelIn([]byte(body))
 		if (err != nil) != (want == "!") || err == nil && got != want {
 			t.Errorf("%s: %q %v", body, got, err)
 		}
+	}
+}
+
+// A large request is looked through as it is: a copy of each that is held would be many.
+func TestModelInCopiesNothing(t *testing.T) {
+	body := []byte(`{"model":"a","messages":[{"text":"` + strings.Repeat("x", 8<<20) + `"}]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got, err := modelIn(body); got != "a" || err != nil {
+		t.Errorf("%q %v", got, err)
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
+		t.Errorf("%d bytes were allocated", after.TotalAlloc-before.TotalAlloc)
 	}
 }
