@@ -133,7 +133,8 @@ func TestRate(t *testing.T) {
 func TestModelIn(t *testing.T) {
 	for body, want := range map[string]string{`{"model":"a"}`: "a", `{"x":{"model":"b"},"model":"a"}`: "a", `{}`: "",
 		`{"model":"a","model":"b"}`: "!", `{"model":"a","Model":"b"}`: "!", `{"model":["a"]}`: "!", `["model"]`: "!",
-		`{"model":"a"`: "!", ``: "!", `null`: "!", `{"model":"a"} {}`: "!", `{"model":"a"}}`: "!", ` {"MODEL":"a"}`: "a", `{"model":null}`: "",
+		`{"model":"a"`: "!", ``: "!", `null`: "!", `{"model":"a"} {}`: "!", `{"model":"a"}}`: "!",
+		` {"MODEL":"a"}`: "a", `{"model":null}`: "",
 		`{"model":{"model":"a"}}`: "!", `{"model":["a"],"model":"a"}`: "!", `{"\u006dodel":"a","model":"b"}`: "!"} {
 		got, err := modelIn([]byte(body))
 		if (err != nil) != (want == "!") || err == nil && got != want {
