@@ -34,8 +34,9 @@ func wholly(h http.Header) http.Header {
 			continue
 		case name == "X-Ms-Range":
 			name = "Range"
-		case name == "Range", name == "If-Range", name == "Content-Range", // the last is of what is sent
-			name == "X-Amz-Copy-Source-Range", name == "X-Ms-Source-Range": // of what the server copies
+		case name == "Range", name == "If-Range",
+			strings.HasSuffix(name, "Content-Range"), // of what is sent
+			strings.HasSuffix(name, "-Source-Range"): // of what the server copies
 		default:
 			continue
 		}
