@@ -54,6 +54,9 @@ func (d *Doors) busRelay(from program.Source) (func(string) (func(), error), err
 			Hint: "install the package xdg-dbus-proxy; sbx never passes the bus on unfiltered"}
 	}
 	return func(socket string) (func(), error) {
+		if err := checkOwners(address, d.Request.BusNames); err != nil {
+			return nil, &planner.Refusal{What: "--dbus", Err: err}
+		}
 		return spawnBus(proxy, address, socket, d.Request.BusNames)
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -157,10 +158,8 @@ func (r *Request) setDBus(v string) error {
 			!strings.Contains(n, ".") || strings.HasPrefix(n, ".") {
 			return fmt.Errorf("%s is not the name of a service such as org.example.Service", quoting.Quote(n))
 		}
-		for _, no := range busRefused {
-			if n == no || strings.HasPrefix(n, no+".") {
-				return fmt.Errorf("%s starts programs outside the sandbox or holds secrets, so nothing inside may talk to it", n)
-			}
+		if BusRefused(n) {
+			return fmt.Errorf("%s starts programs outside the sandbox or holds secrets, so nothing inside may talk to it", n)
 		}
 		r.BusNames = append(r.BusNames, n)
 	}
@@ -215,10 +214,20 @@ func (r *Request) ForLearning() {
 	}
 }
 
-// busRefused are services through which programs are started outside of the sandbox, or secrets can be had.
-var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd1", "org.freedesktop.Flatpak",
+// busRefused are services through which programs are started outside of the sandbox, or secrets can be had: each with
+// those whose names begin with it and a dot, and in whatever version, which is a number at its end.
+var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd", "org.freedesktop.Flatpak",
 	"org.freedesktop.portal", "org.freedesktop.impl.portal", "org.freedesktop.secrets", "org.gnome.Shell",
-	"org.gnome.keyring",
-	"org.gnome.Terminal", "org.kde.kwalletd5", "org.kde.kwalletd6", "org.kde.KWin", "org.kde.plasmashell",
-	"org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login1", "org.freedesktop.PolicyKit1",
-	"org.freedesktop.machine1"}
+	"org.gnome.keyring", "org.gnome.Terminal", "org.kde.kwalletd", "org.kde.secretservicecompat", "org.kde.KWin",
+	"org.kde.plasmashell", "org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login",
+	"org.freedesktop.PolicyKit", "org.freedesktop.machine"}
+
+// BusRefused says whether nothing inside may talk to a service of the session bus.
+func BusRefused(name string) bool {
+	for ; name != ""; name = name[:max(0, strings.LastIndexByte(name, '.'))] {
+		if slices.Contains(busRefused[:], strings.TrimRight(name, "0123456789")) {
+			return true
+		}
+	}
+	return false
+}
