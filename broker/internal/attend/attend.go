@@ -40,9 +40,9 @@ type Asker struct {
 	dev   *os.File       // the controlling terminal, where standard input is something else
 	queue *prompt.Queue
 	mu    sync.Mutex
-	ids   map[string]string // the session's, by what is asked about
-	last  string            // the session's, of what was answered last
-	said  map[string]bool   // of which questions
+	asked map[string]prompt.Question // the session's, by what is asked about
+	last  string                     // the session's, of what was answered last
+	said  map[string]bool            // of which questions
 	ctx   context.Context
 	stop  context.CancelFunc
 	done  []chan struct{} // closed when nothing is shown any more
@@ -50,7 +50,7 @@ type Asker struct {
 
 // New is for one program. Close ends it.
 func New(by Caller) *Asker {
-	a := &Asker{by: by, ids: map[string]string{}, said: map[string]bool{}}
+	a := &Asker{by: by, asked: map[string]prompt.Question{}, said: map[string]bool{}}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -115,13 +115,13 @@ func (a *Asker) follow(session *client.Session) {
 		switch {
 		case m.IsRequest() && ended[id] == nil:
 			q := m.Question()
+			a.mu.Lock()
+			a.asked[q.Subject()] = q
+			a.mu.Unlock()
 			q.ID = "" // the queue gives it one
 			ctx, cancel := context.WithCancel(a.ctx)
 			done := make(chan struct{})
 			ended[id] = func() { cancel(); <-done }
-			a.mu.Lock()
-			a.ids[q.Subject()] = id
-			a.mu.Unlock()
 			go func() {
 				defer close(done)
 				a.queue.Ask(ctx, q)
@@ -145,8 +145,10 @@ func (a *Asker) answer(q prompt.Question, c decide.Consent) error {
 	}
 	defer session.Close()
 	a.mu.Lock()
-	id := a.ids[q.Subject()]
+	asked := a.asked[q.Subject()]
 	a.mu.Unlock()
+	id := asked.ID
+	c.Answer.Last = asked.Last // the queue here counts by itself
 	if c.Answer.Allow {
 		err = session.Approve(id, c.Answer)
 	} else {

@@ -45,6 +45,7 @@ type Message struct {
 	Acts          plan.Bytes   `json:"acts"`
 	Everyone      bool         `json:"everyone"`
 	Merged        int          `json:"merged"`
+	Last          int          `json:"last"`
 	Decision      string       `json:"decision"`
 	Scope         string       `json:"scope"`
 	Life          string       `json:"life"`
@@ -108,7 +109,7 @@ func (m *Message) Question() prompt.Question {
 		Exe: string(m.Exe), Cwd: string(m.Cwd),
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
 		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole,
-		Secret: m.Secret, Walk: string(m.Walk), Paths: paths, Merged: m.Merged,
+		Secret: m.Secret, Walk: string(m.Walk), Paths: paths, Merged: m.Merged, Last: m.Last,
 		Everyone: m.Everyone, Labels: texts(m.Labels), Others: texts(m.Others), Acts: string(m.Acts)}
 }
 
@@ -295,6 +296,9 @@ func answerLine(id string, a prompt.Answer) []byte {
 	o := message(typ).str("id", id).opt("scope", string(a.Scope)).opt("life", string(a.Life)).opt("persist", a.Persist)
 	if !a.Until.IsZero() {
 		o.time("until", a.Until)
+	}
+	if a.Last > 0 {
+		o.num("last", int64(a.Last))
 	}
 	return o.line()
 }

@@ -40,6 +40,7 @@ type Command struct {
 	Rows    int
 	Cols    int
 	PID     int
+	Last    int64
 	Tag     int
 	File    files.Request
 }
@@ -80,8 +81,8 @@ type shape struct {
 func shapes() [14]shape {
 	return [14]shape{
 		{typ: "hello", must: "version", may: "sid"},
-		{typ: "cmd.approve", must: "id", may: "scope life until persist"},
-		{typ: "cmd.deny", must: "id", may: "scope life until persist"},
+		{typ: "cmd.approve", must: "id", may: "scope life until persist last"},
+		{typ: "cmd.deny", must: "id", may: "scope life until persist last"},
 		{typ: "cmd.pending"},
 		{typ: "cmd.policy.save", must: "scope"},
 		{typ: "cmd.revoke", must: "kind name"},
@@ -177,6 +178,8 @@ func (c *Command) set(m member) error {
 		return setInt(&c.Tag, m.raw)
 	case "pid":
 		return setInt(&c.PID, m.raw)
+	case "last":
+		return setLong(&c.Last, m.raw)
 	case "tty":
 		return setBool(&c.TTY, m.raw)
 	case "nolinks":
@@ -237,7 +240,7 @@ func (c *Command) Answer(now time.Time) (prompt.Answer, *Error) {
 	if err != nil {
 		return prompt.Answer{}, errf(CodeField, "%v", err)
 	}
-	a.By = prompt.BySocket
+	a.By, a.Last = prompt.BySocket, int(c.Last)
 	return a, nil
 }
 

@@ -218,6 +218,57 @@ func TestApproveAndDeny(t *testing.T) {
 	}
 }
 
+// TestApproveIsForThoseWhoWereShown: an answer by an id is about who waited when the question was asked, however often
+// it was listed since, as to find the whole id. One that says what a list showed is about that list.
+func TestApproveIsForThoseWhoWereShown(t *testing.T) {
+	for what, seen := range map[string]bool{"by id": false, "of a list": true} {
+		b := newBench(t, Options{})
+		first := b.ask("/a/b/c")
+		late := make(chan prompt.Answer, 1)
+		go func() {
+			late <- b.q.Ask(context.Background(), prompt.Question{PID: 7, Exe: "/bin/cat", Op: "open", Path: "/a/b/c"})
+		}()
+		for b.q.Pending()[0].Merged != 2 {
+			time.Sleep(time.Millisecond)
+		}
+		c := b.dial()
+		listed, err := c.Pending()
+		if err != nil || len(listed) != 1 || listed[0].Merged != 2 {
+			t.Fatalf("%s: %+v, %v", what, listed, err)
+		}
+		_, id, err := Find(b.root, listed[0].ID[:8])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a prompt.Answer
+		if seen {
+			a.Last = listed[0].Last
+		}
+		if err := c.Approve(id, a); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-first; !a.Allow {
+			t.Errorf("%s: who was shown: %+v", what, a)
+		}
+		if seen {
+			if a := <-late; !a.Allow {
+				t.Errorf("%s: who was on the list: %+v", what, a)
+			}
+			continue
+		}
+		open := b.q.Pending()
+		if len(open) != 1 || open[0].ID == id {
+			t.Fatalf("%s: who joined later is not asked about anew: %+v", what, open)
+		}
+		if err := c.Deny(open[0].ID, prompt.Answer{}); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-late; a.Allow {
+			t.Errorf("%s: who joined later: %+v", what, a)
+		}
+	}
+}
+
 // Every misuse ends with one error object and the end of that client; nothing is granted by it.
 func TestMisuse(t *testing.T) {
 	b := newBench(t, Options{})

@@ -48,7 +48,7 @@ type Answer struct {
 	Persist string // "", user, project or org: the store that keeps it
 	By      string // who or what answered
 	// Last is the last of the accesses that the question was shown with, see Question: who has joined since is asked
-	// about anew by an answer for this once. 0: as it was last handed out.
+	// about anew by an answer for this once. 0: as it was when it was asked.
 	Last int
 }
 

@@ -248,7 +248,8 @@ func (q *Question) AppendFields(b []byte) []byte {
 		b = appendTexts(append(b, `,"labels":`...), q.Labels)
 		b = appendTexts(append(b, `,"others":`...), q.Others)
 	}
-	return append(append(b, `,"merged":`...), strconv.Itoa(q.Merged)...)
+	b = append(append(b, `,"merged":`...), strconv.Itoa(q.Merged)...)
+	return append(append(b, `,"last":`...), strconv.Itoa(q.Last)...)
 }
 
 func (q *Question) appendPaths(b []byte) []byte {

@@ -96,7 +96,7 @@ func (h asker) put(ctx context.Context, q *Queue, qu Question, slots chan struct
 	if ctx.Err() != nil || err == nil && !answered {
 		return
 	}
-	a.By = h.by
+	a.By, a.Last = h.by, qu.Last
 	if err != nil {
 		a = Answer{By: h.by}
 		h.failed(err)

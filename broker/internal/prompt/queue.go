@@ -157,14 +157,11 @@ func (q *Queue) put(e *entry) {
 		}
 	})
 	q.open = append(q.open, e)
-	q.emit(Event{Kind: Asked, Question: e.handOut()})
+	e.q.Last = e.last()
+	q.emit(Event{Kind: Asked, Question: e.q})
 }
 
-// handOut is the question as somebody gets to see it now.
-func (e *entry) handOut() Question {
-	e.q.Last = e.waiters[len(e.waiters)-1].number
-	return e.q
-}
+func (e *entry) last() int { return e.waiters[len(e.waiters)-1].number }
 
 // Answer settles an open question. The first answer stands; any further one is an error and changes nothing.
 func (q *Queue) Answer(id string, a Answer) error { return q.answerAfter(id, a, func() {}) }
@@ -309,13 +306,15 @@ func (q *Queue) recheck() {
 	}
 }
 
-// Pending returns the open questions, oldest first.
+// Pending returns the open questions as somebody sees them now, oldest first. An answer to one is about those who wait
+// now only if it says so, with Last: who else answers has not seen this list.
 func (q *Queue) Pending() []Question {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := make([]Question, len(q.open))
 	for i, e := range q.open {
-		out[i] = e.handOut()
+		out[i] = e.q
+		out[i].Last = e.last()
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func TestEqualAsksMerge(t *testing.T) {
 		if qu.Merged != 100 || asked != 1 || len(qu.ID) != 32 {
 			t.Fatalf("merged %d, asked %d times, id %q", qu.Merged, asked, qu.ID)
 		}
-		if err := q.Answer(qu.ID, Answer{Allow: true, By: BySocket}); err != nil {
+		if err := q.Answer(qu.ID, Answer{Allow: true, By: BySocket, Last: qu.Last}); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range all {
@@ -457,12 +457,14 @@ func TestCloseDeniesAll(t *testing.T) {
 func TestOnceIsForThoseWhoWereShown(t *testing.T) {
 	for _, c := range []struct {
 		what   string
-		show   bool // the question is handed out again when all wait
+		list   bool // the question is listed when all wait
+		seen   bool // by who answers
 		answer Answer
 		first  int // how many the answer settles
 	}{
-		{"once", false, Answer{Allow: true}, 1}, {"once, shown with all", true, Answer{Allow: true}, 5},
-		{"the session", false, Answer{Allow: true, Life: ForSession}, 5}, {"no", false, Answer{}, 5},
+		{"once", false, false, Answer{Allow: true}, 1}, {"once, shown with all", true, true, Answer{Allow: true}, 5},
+		{"once, listed for another", true, false, Answer{Allow: true}, 1},
+		{"the session", false, false, Answer{Allow: true, Life: ForSession}, 5}, {"no", false, false, Answer{}, 5},
 	} {
 		q := NewQueue(Options{})
 		events, cancel := q.Subscribe()
@@ -487,8 +489,10 @@ func TestOnceIsForThoseWhoWereShown(t *testing.T) {
 			t.Fatalf("%s: %d never waited", c.what, n)
 		}
 		waits(5)
-		if c.show {
-			q.Pending()
+		if c.list {
+			if now := q.Pending(); c.seen {
+				c.answer.Last = now[0].Last
+			}
 		}
 		c.answer.By = BySocket
 		if err := q.Answer(id, c.answer); err != nil {

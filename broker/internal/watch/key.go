@@ -157,6 +157,7 @@ func (m *Model) answer(k Key) []Action {
 	case ok:
 		m.typed = nil
 		m.status = ""
+		a.Last = q.Last
 		return []Action{{SID: q.SID, ID: q.ID, Answer: a}}
 	case more:
 		m.typed = append(m.typed, byte(k))
