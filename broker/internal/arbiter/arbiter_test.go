@@ -315,7 +315,7 @@ func TestManyWaitForOneQuestion(t *testing.T) {
 	asked := answerer(a, func(q prompt.Question) (prompt.Answer, bool) {
 		for {
 			if p := a.Queue().Pending(); len(p) == 1 && p[0].Merged == n {
-				return prompt.Answer{Allow: true}, true
+				return prompt.Answer{Allow: true, Last: p[0].Last}, true
 			}
 			time.Sleep(time.Millisecond)
 		}

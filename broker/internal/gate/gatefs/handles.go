@@ -34,8 +34,7 @@ type handles struct {
 }
 
 func (t *handles) init() {
-	t.open = make(map[uint64]*handle)
-	t.of = make(map[*node]int)
+	t.open, t.of = make(map[uint64]*handle), make(map[*node]int)
 }
 
 func (t *handles) add(h *handle) uint64 {

@@ -78,10 +78,11 @@ func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName strin
 	switch {
 	case !od.zone.Below(oldName).Alike(below):
 		return fuse.EXDEV
-	case takes:
+	case takes || below.Git():
+		if !takes {
+			demote = nil
+		}
 		return mayFill(od, oldName, below, demote)
-	case below.Git():
-		return mayFill(od, oldName, below, nil)
 	case names.LeadsOut(od.fd, oldName):
 		return fuse.EXDEV
 	}

@@ -3,6 +3,8 @@
 package gatefs
 
 import (
+	"path"
+
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
@@ -15,18 +17,11 @@ func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, 
 	if err := names.Stat(g.fd, name, &st); err != nil {
 		return st, status(err)
 	}
-	if g.granted || s.Grants.HasMade(join(g.node, name), &st) {
+	if g.granted || s.Grants.HasMade(path.Join(g.node.path, name), &st) {
 		return st, fuse.OK
 	}
 	_, code := s.mayAppear(cancel, h, g, name, st.Mode&unix.S_IFMT)
 	return st, code
-}
-
-func join(n *node, name string) string {
-	if n.path == "/" {
-		return "/" + name
-	}
-	return n.path + "/" + name
 }
 
 // removeAsked removes a name that is not granted when a question has allowed it.
@@ -36,7 +31,7 @@ func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedDi
 	}
 	err := unix.Unlinkat(g.fd, name, flags)
 	if err == nil && flags != 0 {
-		s.nodes.renew(join(g.node, name))
+		s.nodes.renew(path.Join(g.node.path, name))
 	}
 	return status(err)
 }
@@ -57,7 +52,7 @@ func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedD
 func (s *Server) mayReplace(cancel <-chan struct{}, in *fuse.RenameIn, nd askedDir, name string,
 	typ uint32) fuse.Status {
 	var to unix.Stat_t
-	if names.Stat(nd.fd, name, &to) == nil && s.Grants.HasMade(join(nd.node, name), &to) {
+	if names.Stat(nd.fd, name, &to) == nil && s.Grants.HasMade(path.Join(nd.node.path, name), &to) {
 		return fuse.OK
 	}
 	_, code := s.mayAppear(cancel, &in.InHeader, nd, name, typ)
@@ -72,7 +67,7 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir,
 	if code := s.mayReplace(cancel, in, nd, newName, unix.S_IFDIR); code != fuse.OK {
 		return code
 	}
-	from, to := join(od.node, oldName), join(nd.node, newName)
+	from, to := path.Join(od.node.path, oldName), path.Join(nd.node.path, newName)
 	var err error
 	if s.opts.Moves != nil && s.opts.Moves(from, to) {
 		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
@@ -119,8 +114,8 @@ func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od asked
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
 		return status(err)
 	}
-	if s.Grants.HasMade(join(od.node, oldName), &from) {
-		s.Grants.NoteMade(join(nd.node, newName), &from)
+	if s.Grants.HasMade(path.Join(od.node.path, oldName), &from) {
+		s.Grants.NoteMade(path.Join(nd.node.path, newName), &from)
 	}
 	return fuse.OK
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -246,3 +247,21 @@ const (
 	// inode; its attributes outlive only the system call that fetched them, which spares stat a second request.
 	fileAttrValid = 50 * time.Millisecond
 )
+
+// reopen opens the object behind an O_PATH descriptor; the object is fixed, so no name can be swapped meanwhile.
+func (s *Server) reopen(fd, flags int) (int, error) {
+	for {
+		n, err := unix.Openat(s.procfd, strconv.Itoa(fd), flags&^unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+func status(err error) fuse.Status   { return fuse.ToStatus(err) }
+func errno(e unix.Errno) fuse.Status { return fuse.Status(e) }
+
+// Stop denies all open questions and those to come.
+func (s *Server) Stop() { s.close() }

@@ -3,23 +3,16 @@
 package gatefs
 
 import (
-	"bytes"
-	"strings"
-
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/gate/served"
 )
 
-// Only user attributes pass: the others mean something to the host's kernel.
-func plainXattr(name string) bool {
-	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
-}
-
 // GetXAttr reads one attribute.
 func (s *Server) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
-	if !plainXattr(name) {
+	if !names.UserXattr(name) {
 		return 0, fuse.ENODATA
 	}
 	t, code := s.enter(cancel, h, grants.OpXattr)
@@ -44,21 +37,14 @@ func (s *Server) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte
 	if t.host < 0 || t.kind == static && t.dir.Kind == served.Skeleton || t.typ == unix.S_IFLNK {
 		return 0, fuse.OK
 	}
-	buf := make([]byte, 64<<10) // XATTR_LIST_MAX
-	n, err := unix.Listxattr(procPath(t.host), buf)
+	list, err := names.UserXattrs(procPath(t.host))
 	if err != nil {
 		return 0, status(err)
 	}
-	var names []byte
-	for name := range bytes.SplitSeq(buf[:n], []byte{0}) {
-		if plainXattr(string(name)) {
-			names = append(append(names, name...), 0)
-		}
+	if len(dest) < len(list) {
+		return uint32(len(list)), fuse.ERANGE
 	}
-	if len(dest) < len(names) {
-		return uint32(len(names)), fuse.ERANGE
-	}
-	return uint32(copy(dest, names)), fuse.OK
+	return uint32(copy(dest, list)), fuse.OK
 }
 
 // SetXAttr writes one attribute.
@@ -83,7 +69,7 @@ func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 	switch {
 	case !t.writable():
 		return fuse.EROFS
-	case !plainXattr(name):
+	case !names.UserXattr(name):
 		return errno(unix.EOPNOTSUPP)
 	case t.typ == unix.S_IFLNK:
 		return fuse.EPERM
