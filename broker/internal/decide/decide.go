@@ -234,6 +234,9 @@ func one(a Ask, env Env) Verdict {
 	}
 	q := a.query(env.Now)
 	rule, ruled := env.ruled(q)
+	if ruled && rule.Decision == policy.Allow && q.Access == policy.Write && rule.Passes(a.Path, env.Acts) != "" {
+		rule, ruled = policy.Rule{}, false
+	}
 	if h := env.hidden(a); h != nil && (h.Sealed() || !(ruled && h.Explicit(rule))) {
 		return hiddenVerdict(a, h)
 	}

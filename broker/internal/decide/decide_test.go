@@ -284,6 +284,31 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// TestAroundWhatActs: a rule about a directory is not about a place in it that acts outside of the sandbox, and one
+// about that place is about what lies in it. Of answers the gate holds that (gate_repositories.txtar).
+func TestAroundWhatActs(t *testing.T) {
+	const free, acting = "/home/u/d/x", "/home/u/d/units/x"
+	for dir, want := range map[string]Decision{"/home/u/d": AskHuman, "/home/u/d/units": Allow} {
+		e := env(t, rule(t, policy.ScopeUser, policy.KindPath, dir+"/**", policy.Write, policy.Allow))
+		e.Acts = func(p string) string {
+			if strings.HasPrefix(p+"/", "/home/u/d/units/") {
+				return "it is started"
+			}
+			return ""
+		}
+		v := Decide(Ask{Op: "write", Path: acting}, e)
+		if v.Decision != want || (v.Acts != "") != (want == AskHuman) {
+			t.Errorf("%s: %+v", dir, v)
+		}
+		if v := Decide(Ask{Op: "read", Path: acting}, e); v.Decision != Allow { // the control
+			t.Errorf("%s, reading: %+v", dir, v)
+		}
+		if v := Decide(Ask{Op: "write", Path: free}, e); want == AskHuman && v.Decision != Allow {
+			t.Errorf("%s, another file: %+v", dir, v)
+		}
+	}
+}
+
 func TestGrantVerdictScope(t *testing.T) {
 	e := env(t)
 	e.Grants.Add(Grant{Name: "/home/u", Scope: Tree, Allow: true, Access: policy.Read})

@@ -260,7 +260,7 @@ func (x *Explainer) judged(j *guard.Judge, top, rel string) (v guard.Verdict, na
 // ruled is about what a rule of a policy file settles.
 func (x *Explainer) ruled(p string, a policy.Access, row *Answer) bool {
 	rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.Env.Now})
-	if !ok {
+	if !ok || a == policy.Write && rule.Decision == policy.Allow && rule.Passes(p, x.Env.Acts) != "" {
 		return false
 	}
 	row.rule(rule)
@@ -268,14 +268,8 @@ func (x *Explainer) ruled(p string, a policy.Access, row *Answer) bool {
 	if rule.Decision == policy.Ask && x.Static {
 		row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 	}
-	switch {
-	case row.Decision != "allow":
+	if row.Decision != "allow" {
 		row.Change = x.overrule(rule, p, a)
-	case a == policy.Write && request.Unnamed(rule, p):
-		if why := x.Env.Acts(p); why != "" {
-			row.Decision, row.Layer, row.Reason = "deny", "guard", request.ActsUnlessNamed+why
-			row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
-		}
 	}
 	return true
 }

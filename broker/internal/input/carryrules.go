@@ -257,12 +257,16 @@ func (x *carrier) unwritable(r policy.Rule, p, canon string) bool {
 		x.loss(r, "it is "+why)
 		return true
 	}
-	if !request.Unnamed(r, p) { // so most starts do not look at the home for it
-		return false
-	}
-	why := x.acts(canon)
+	// that of a tree is its rule's own word, so most starts do not look at the home for it
+	why := r.Passes(p, func(name string) string {
+		if name == p {
+			name = canon
+		}
+		return x.acts(name)
+	})
 	if why != "" {
-		x.loss(r, quoting.Quote(p)+" stays as it is: "+request.ActsUnlessNamed+why)
+		x.loss(r, quoting.Quote(p)+" stays as it is: it acts outside of the sandbox, and a rule that names it lets it be "+
+			"changed: "+why)
 	}
 	return why != ""
 }

@@ -48,6 +48,21 @@ func (r Rule) Path() pathname.Pattern { return r.path }
 // Host is the compiled pattern of a host rule.
 func (r Rule) Host() peer.Pattern { return r.host }
 
+// Passes says why a rule that allows passes over a path, "" where it does not: acts says why that decides what runs
+// outside of the sandbox. Such a place is to be named, itself or something in it: a rule about what lies in a directory
+// around it, by a wildcard, is not about it.
+func (r Rule) Passes(p string, acts func(string) string) string {
+	named := r.path.Fixed()
+	if p == named || acts == nil {
+		return ""
+	}
+	why := acts(p)
+	if why != "" && acts(named) != "" {
+		return ""
+	}
+	return why
+}
+
 func (r Rule) String() string {
 	s := fmt.Sprintf("%s %s %s", r.Decision, r.Access, r.Pattern)
 	if r.Program != "" {

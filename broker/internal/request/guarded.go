@@ -58,15 +58,6 @@ func GuardedTop(p *plan.Plan, name string) (top *plan.Mount) {
 	return top
 }
 
-// Unnamed says whether a rule is about a path for the reason alone that it is about every name of its directory. What
-// decides what runs outside of the sandbox it does not let be written then.
-func Unnamed(r policy.Rule, p string) bool {
-	return r.Path().Match(path.Join(path.Dir(p), "a name that nobody has named"))
-}
-
-// ActsUnlessNamed begins such a refusal, before the reason.
-const ActsUnlessNamed = "it acts outside of the sandbox, and a rule that names it lets it be changed: "
-
 // SocketRules let the sockets be connected to that the command line grants by name.
 func SocketRules(in *planner.Input) []policy.Rule {
 	var out []policy.Rule

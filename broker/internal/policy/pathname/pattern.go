@@ -309,17 +309,28 @@ func (p Pattern) Tree() (dir string, ok bool) {
 
 // Moved is the pattern with the path before its first wildcard replaced by what lead makes of that path.
 func (p Pattern) Moved(lead func(string) string) Pattern {
-	n := 0
-	fixed := "/"
-	for ; n < len(p.comps) && p.comps[n].kind == compLiteral; n++ {
-		fixed = path.Join(fixed, p.comps[n].parts[0])
-	}
+	fixed, rest := p.fixed()
 	var out Pattern
 	for _, name := range Components(lead(fixed)) {
 		out.comps = append(out.comps, comp{compLiteral, []string{name}})
 	}
-	out.comps = append(out.comps, p.comps[n:]...)
+	out.comps = append(out.comps, rest...)
 	return out
+}
+
+// Fixed is the path before a pattern's first wildcard.
+func (p Pattern) Fixed() string {
+	dir, _ := p.fixed()
+	return dir
+}
+
+func (p Pattern) fixed() (dir string, rest []comp) {
+	n := 0
+	dir = "/"
+	for ; n < len(p.comps) && p.comps[n].kind == compLiteral; n++ {
+		dir = path.Join(dir, p.comps[n].parts[0])
+	}
+	return dir, p.comps[n:]
 }
 
 // parent is the directory above the last component, of a pattern that has one and no wildcard before it.
