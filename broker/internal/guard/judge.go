@@ -375,6 +375,9 @@ func (p *Place) Alike(q *Place) bool {
 // installed packages: what comes from there has not been judged by p.
 func (p *Place) Unpacks(q *Place) bool { return p.sources() && !q.sources() }
 
+// Packed reports whether that is so of the place itself: it is in a directory of packages.
+func (p *Place) Packed() bool { return p.public && !p.sources() }
+
 func (p *Place) sources() bool {
 	return slices.ContainsFunc(p.states, func(s uint32) bool { return p.judge.rules[s>>8].Source })
 }

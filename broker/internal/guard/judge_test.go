@@ -199,6 +199,9 @@ func TestPlacesSayWhereDirectoriesMayMove(t *testing.T) {
 		if g.Unpacks(f) != (packed(c.from) && !packed(c.to)) || f.Unpacks(g) != (packed(c.to) && !packed(c.from)) {
 			t.Errorf("%s to %s: leaves packages %v, the other way %v", c.from, c.to, g.Unpacks(f), f.Unpacks(g))
 		}
+		if f.Packed() != packed(c.from) || g.Packed() != packed(c.to) {
+			t.Errorf("%s and %s: in packages %v, %v", c.from, c.to, f.Packed(), g.Packed())
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package gatefs
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,7 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 	if names.IsReserved(name) {
 		return guard.Verdict{Action: guard.Hide}
 	}
-	v, _ := s.opts.Session.Rule(n.zone, name, guard.Dir{Own: func() bool { return s.isOwn(n) },
+	v, _ := s.opts.Session.Rule(s.holds(n), name, guard.Dir{Own: func() bool { return s.isOwn(n) },
 		Path:       func() string { return s.pathOf(n) },
 		Repository: func() bool { return s.inOwnRepository(n) }})
 	return v
@@ -27,6 +28,31 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 
 // pathOf is where a directory is for whoever looks at it outside.
 func (s *Server) pathOf(n *node) string { return path.Join(s.opts.Root, s.nodes.where(n)) }
+
+// holds is what holds in a guarded directory. One of packages, in which most is free, may have got another name since
+// it was looked up, and whoever has it open goes on to use it. Where it is now the kernel knows, whoever moved it.
+func (s *Server) holds(n *node) *guard.Place {
+	if !n.zone.Packed() {
+		return n.zone
+	}
+	top := s.nodes.top(n)
+	if !top.zone.Unpacks(n.zone) { // there are packages all around
+		return n.zone
+	}
+	now, err := names.Readlink(s.procfd, strconv.Itoa(n.fd))
+	above, no := names.Readlink(s.procfd, strconv.Itoa(top.fd))
+	rel, in := strings.CutPrefix(now, above+"/")
+	p := top.zone
+	if err != nil || no != nil || !in {
+		return p
+	}
+	for name := range strings.SplitSeq(rel, "/") {
+		if p = p.Below(name); p.Packed() {
+			return n.zone
+		}
+	}
+	return p
+}
 
 // hidden says whether a name does not exist, whatever has it. Of a name of a secret that is another question.
 func hidden(v guard.Verdict) bool { return v.Action == guard.Hide }
@@ -98,7 +124,7 @@ func (s *Server) noteMaking(n *node, name string) {
 	case own && strings.EqualFold(name, "HEAD"):
 		w.Repository(n.key.ID, n.fd)
 	case own:
-		if v := n.zone.Rule(name, guard.BySession); n.zone.Open() && v.Action == guard.Guard {
+		if p := s.holds(n); p.Open() && p.Rule(name, guard.BySession).Action == guard.Guard {
 			w.Workspace(n.key.ID, n.fd, name)
 		}
 	case !n.zone.Git():

@@ -191,7 +191,7 @@ func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
 		return loopKey{}, err
 	}
 	v := s.verdict(n, name)
-	key := loopKey{ID: id, zone: n.zone.Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
+	key := loopKey{ID: id, zone: s.holds(n).Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
 	var head unix.Stat_t
 	if !s.opts.Session.Own(id) && names.Stat(fd, "HEAD", &head) == nil {
 		key.zone = key.zone.Repository()

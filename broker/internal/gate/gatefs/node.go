@@ -275,6 +275,16 @@ func (t *table) where(n *node) string {
 	return n.path + rel
 }
 
+// top is the directory of the tree that a node was found below.
+func (t *table) top(n *node) *node {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for n.kind == loop && n.parent != nil {
+		n = n.parent
+	}
+	return n
+}
+
 func (t *table) closeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

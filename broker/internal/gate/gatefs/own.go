@@ -36,7 +36,7 @@ func (s *Server) inOwnRepository(n *node) bool {
 
 // noteMkdir remembers a directory that the session has made in n.
 func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
-	s.opts.Session.Mkdir(n.zone, s.verdict(n, name), n.key.ID, name, id)
+	s.opts.Session.Mkdir(s.holds(n), s.verdict(n, name), n.key.ID, name, id)
 }
 
 // noteGone remembers that the directory with that identity has left its name in n.
@@ -55,17 +55,20 @@ func (s *Server) takes(n *node, name string, id guard.ID) bool {
 
 // mayMoveOwn says whether the session's own directory may get another name. Where it takes the place of one that is not
 // the session's it has to be without names that are guarded, and is then guarded like that: its directories are added
-// to demote. Else EXDEV makes mv copy, and the copies are judged one by one. So it does for one that leaves a directory
-// of packages, where such names are free: whoever has it open is judged by what held there, also later. s.judging is
-// held, so that no name is made in it meanwhile.
+// to demote. Else EXDEV makes mv copy, and the copies are judged one by one. So has one that leaves a directory of
+// packages, where those names are free. s.judging is held, so that no name is made in it meanwhile.
 func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, takes bool,
 	demote *[]guard.ID) fuse.Status {
-	below := nd.zone.Below(newName)
-	if !s.isOwn(nd) && !nd.zone.Ordinary() || below.Unpacks(od.zone.Below(oldName)) {
+	to := s.holds(nd)
+	if !s.isOwn(nd) && !to.Ordinary() {
 		return fuse.EXDEV
 	}
+	below := to.Below(newName)
 	if !takes {
-		return fuse.OK
+		if !below.Unpacks(s.holds(od).Below(oldName)) {
+			return fuse.OK
+		}
+		demote = nil
 	}
 	return mayFill(od, oldName, below, demote)
 }
@@ -74,9 +77,9 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 // and what is in a repository's directory, was judged for the place where it is.
 func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName string, takes bool,
 	demote *[]guard.ID) fuse.Status {
-	below := nd.zone.Below(newName)
+	below := s.holds(nd).Below(newName)
 	switch {
-	case !od.zone.Below(oldName).Alike(below):
+	case !s.holds(od).Below(oldName).Alike(below):
 		return fuse.EXDEV
 	case takes || below.Git():
 		if !takes {

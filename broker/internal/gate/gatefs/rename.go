@@ -220,7 +220,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 // exclude that, except where the source directory is also mounted natively.
 func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
 	var now unix.Stat_t
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR || od.zone.Below(oldName).Alike(nd.zone.Below(newName)) ||
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || s.holds(od).Below(oldName).Alike(s.holds(nd).Below(newName)) ||
 		names.Stat(nd.fd, newName, &now) != nil {
 		return false
 	}

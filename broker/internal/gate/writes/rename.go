@@ -147,10 +147,6 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	if !dir {
 		return nil, ruling{}, 0
 	}
-	a, b := g.below(from), g.below(to)
-	if b.Unpacks(a) { // a server judges who has it open by what held among the packages, wherever it is later
-		return from, f, unix.EXDEV
-	}
 	if j.leavesMount(from, to) || j.served(from) && !j.served(to) && !g.holdsNone(from) {
 		return from, f, unix.EXDEV
 	}
@@ -204,11 +200,20 @@ func (g *judge) mayMoveTheirs(fromDir int, from, to *name, takes bool, demote *[
 
 // mayMoveOwn says whether the session's own directory may get another name. Where it takes the place of one that is not
 // the session's it has to be without names that are guarded, and is then guarded like that; else EXDEV makes mv copy,
-// and the copies are judged one by one.
+// and the copies are judged one by one. So has one that leaves a directory of packages, where those names are free.
 func (g *judge) mayMoveOwn(from, to *name, t ruling, takes bool, demote *[]guard.ID) syscall.Errno {
 	up, _ := to.split()
-	if !g.session.Own(g.id(up)) && !t.place.Ordinary() ||
-		takes && !g.suits(from.path(), g.below(from), g.below(to), demote) {
+	if !g.session.Own(g.id(up)) && !t.place.Ordinary() {
+		return unix.EXDEV
+	}
+	a, b := g.below(from), g.below(to)
+	if !takes {
+		if !b.Unpacks(a) {
+			return 0
+		}
+		demote = nil
+	}
+	if !g.suits(from.path(), a, b, demote) {
 		return unix.EXDEV
 	}
 	return 0
