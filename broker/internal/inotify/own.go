@@ -2,7 +2,13 @@
 
 package inotify
 
-import "golang.org/x/sys/unix"
+import (
+	"cmp"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
 
 // Own reads an instance and knows what of that a program has caused itself. The caller sees to its locks.
 type Own[D comparable] struct {
@@ -19,6 +25,21 @@ func (o *Own[D]) Read(fd int, buf []byte) (n int, at uint64, err error) {
 		o.Forget()
 	}
 	return n, at, err
+}
+
+// Wait is Read of a file in which the runtime waits, with its lock held while it reads.
+func (o *Own[D]) Wait(f *os.File, lock sync.Locker, buf []byte) (n int, at uint64, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	closed := raw.Read(func(fd uintptr) bool {
+		lock.Lock()
+		defer lock.Unlock()
+		n, at, err = o.Read(int(fd), buf)
+		return err != unix.EAGAIN
+	})
+	return n, at, cmp.Or(closed, err)
 }
 
 // End is for when what was begun is done: all events that it caused are reported by fd.

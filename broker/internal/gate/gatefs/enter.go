@@ -119,19 +119,11 @@ func (s *Server) home(id uint64, name string) (*node, fuse.Status) {
 	case n == nil:
 		return nil, errno(unix.ESTALE)
 	case !guard.ValidName(name):
-		return nil, misnamed(name)
+		return nil, errno(names.Invalid(name))
 	case s.habit(n, name):
 		return s.habitDir(n)
 	case n.zone == nil:
 		return nil, fuse.EROFS
 	}
 	return n, fuse.OK
-}
-
-// misnamed is what is said of a name that is not valid.
-func misnamed(s string) fuse.Status {
-	if len(s) > guard.MaxName {
-		return errno(unix.ENAMETOOLONG)
-	}
-	return fuse.EINVAL
 }

@@ -4,7 +4,6 @@ package gatefs
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,23 +34,14 @@ func (s *Server) holds(n *node) *guard.Place {
 	if !n.zone.Packed() {
 		return n.zone
 	}
-	top := s.nodes.top(n)
+	top, _ := s.nodes.below(n)
 	if !top.zone.Unpacks(n.zone) { // there are packages all around
 		return n.zone
 	}
-	now, err := names.Readlink(s.procfd, strconv.Itoa(n.fd))
-	above, no := names.Readlink(s.procfd, strconv.Itoa(top.fd))
-	rel, in := strings.CutPrefix(now, above+"/")
-	p := top.zone
-	if err != nil || no != nil || !in {
+	if p := names.PlaceNow(s.procfd, n.fd, top.fd, top.zone); !p.Packed() {
 		return p
 	}
-	for name := range strings.SplitSeq(rel, "/") {
-		if p = p.Below(name); p.Packed() {
-			return n.zone
-		}
-	}
-	return p
+	return n.zone
 }
 
 // hidden says whether a name does not exist, whatever has it. Of a name of a secret that is another question.

@@ -23,7 +23,7 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	case n == nil:
 		return errno(unix.ESTALE)
 	case !guard.ValidName(name):
-		return misnamed(name)
+		return errno(names.Invalid(name))
 	case n.kind == gated:
 		return s.lookupGated(cancel, h, n, name, out)
 	case n.kind == loop:

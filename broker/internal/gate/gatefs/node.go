@@ -262,27 +262,21 @@ func (t *table) moved(key loopKey, parent *node, name string) {
 
 // where is the inside path of a node, as far as the server has followed it.
 func (t *table) where(n *node) string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	rel := ""
-	for n.kind == loop && n.parent != nil {
-		rel = "/" + n.name + rel
-		n = n.parent
-	}
-	if n.path == "/" && rel != "" {
+	top, rel := t.below(n)
+	if top.path == "/" && rel != "" {
 		return rel
 	}
-	return n.path + rel
+	return top.path + rel
 }
 
-// top is the directory of the tree that a node was found below.
-func (t *table) top(n *node) *node {
+// below is the directory of the tree that a node was found below, and the way from there.
+func (t *table) below(n *node) (top *node, rel string) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for n.kind == loop && n.parent != nil {
-		n = n.parent
+		n, rel = n.parent, "/"+n.name+rel
 	}
-	return n
+	return n, rel
 }
 
 func (t *table) closeAll() {

@@ -189,7 +189,7 @@ func (w *watches) close() {
 func (s *Server) follow(f *os.File) {
 	buf := make([]byte, inotify.Room)
 	for {
-		n, at, err := s.watches.wait(f, buf)
+		n, at, err := s.watches.own.Wait(f, &s.watches.mu, buf)
 		if err != nil {
 			return
 		}
@@ -198,24 +198,6 @@ func (s *Server) follow(f *os.File) {
 		}
 		time.Sleep(followPause)
 	}
-}
-
-// wait reads what the host reports, and says where in all of that it begins.
-func (w *watches) wait(f *os.File, buf []byte) (n int, at uint64, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0, 0, err
-	}
-	closed := raw.Read(func(fd uintptr) bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		n, at, err = w.own.Read(int(fd), buf)
-		return err != unix.EAGAIN
-	})
-	if closed != nil {
-		err = closed
-	}
-	return n, at, err
 }
 
 // changed follows one event, which ends at a place of all that was reported.
