@@ -234,9 +234,6 @@ func one(a Ask, env Env) Verdict {
 	}
 	q := a.query(env.Now)
 	rule, ruled := env.ruled(q)
-	if ruled && rule.Decision == policy.Allow && q.Access == policy.Write && rule.Passes(a.Path, env.Acts) != "" {
-		rule, ruled = policy.Rule{}, false
-	}
 	if h := env.hidden(a); h != nil && (h.Sealed() || !(ruled && h.Explicit(rule))) {
 		return hiddenVerdict(a, h)
 	}
@@ -293,11 +290,16 @@ func one(a Ask, env Env) Verdict {
 	return env.unsettled(a, rule, ruled)
 }
 
+// ruled is the rule about q. One that passes over a place is none.
 func (env Env) ruled(q policy.Query) (policy.Rule, bool) {
 	if env.Policy == nil {
 		return policy.Rule{}, false
 	}
-	return env.Policy(q)
+	rule, ok := env.Policy(q)
+	if ok && rule.Decision == policy.Allow && q.Access == policy.Write && rule.Passes(q.Path, env.Acts) != "" {
+		return policy.Rule{}, false
+	}
+	return rule, ok
 }
 
 func (env Env) named(v Verdict, r policy.Rule) Verdict {
