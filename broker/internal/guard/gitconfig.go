@@ -73,7 +73,7 @@ func (c *Configs) Check(file string, old, next []byte) error {
 	if err := c.judge(file, k.before, next); err != nil {
 		return err
 	}
-	if err := c.format(file, old, next); err != nil {
+	if err := c.indexStays(file, old, next); err != nil {
 		return err
 	}
 	if c.files == nil {
@@ -85,17 +85,20 @@ func (c *Configs) Check(file string, old, next []byte) error {
 	return nil
 }
 
-// format refuses to have an index read in another way than it was judged.
-func (c *Configs) format(file string, old, next []byte) error {
-	if bytes.Equal(old, next) {
+// indexStays refuses to have an index read in another way than it was judged, or for another place.
+func (c *Configs) indexStays(file string, old, next []byte) error {
+	if bytes.Equal(old, next) || c.Indexed != nil && !c.Indexed(file) {
 		return nil
 	}
 	was, err := IDSize(old)
 	now, e := IDSize(next)
-	if err == nil && e == nil && was == now || c.Indexed != nil && !c.Indexed(file) {
-		return nil
+	switch {
+	case err != nil || e != nil || was != now:
+		return &ConfigError{File: file, Key: "extensions.objectformat", Reason: "git would read the index in another way"}
+	case c.Indexed != nil && WorkTreeOf(old) != WorkTreeOf(next):
+		return &ConfigError{File: file, Key: "core.worktree", Reason: "the index would be another place's"}
 	}
-	return &ConfigError{File: file, Key: "extensions.objectformat", Reason: "git would read the index in another way"}
+	return nil
 }
 
 // ConfigMode is the mode that a configuration may have instead of now, where next is wanted: nobody else may write it

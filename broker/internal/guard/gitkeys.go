@@ -75,7 +75,7 @@ func (k *keys) core(s entry, sub, name string) string {
 	case "logallrefupdates":
 		return allowed(sub == "", isBool(s) || s.value == "always")
 	case "worktree":
-		return allowed(sub == "", k.granted.isWorkTree(k.file, s.value))
+		return allowed(sub == "" && !k.was[s.key], k.granted.isWorkTree(k.file, s.value)) // what was there stays
 	}
 	return notListed
 }

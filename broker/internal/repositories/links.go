@@ -246,8 +246,12 @@ func (l *Links) Check(file string, old, next []byte) error {
 		return err
 	}
 	trees, sure := l.workTrees(path.Dir(file))
-	if !sure && l.Made() { // it may be used at another place than it says
-		known, _ := guard.IndexLinks(readAll(path.Join(path.Dir(file), "../../index")), size)
+	linked := linkedTree(path.Dir(file))
+	if !sure && (!linked || l.Made()) { // it may be used at another place than it says
+		var known guard.Links
+		if linked {
+			known, _ = guard.IndexLinks(readAll(path.Join(path.Dir(file), "../../index")), size)
+		}
 		for _, name := range found {
 			if !slices.Contains(known.Gitlinks, name) {
 				return fmt.Errorf("%w: %s", errGitlink, name)
@@ -278,11 +282,10 @@ func (l *Links) workTrees(git string) (trees []string, sure bool) {
 		}
 	}
 	add(guard.WorkTreeOf(readAll(git+"/config")), git)
-	if path.Base(path.Dir(git)) == "worktrees" {
-		text := readAll(git + "/gitdir")
-		if add(path.Dir(string(text)), git); text != nil {
-			return trees, false
-		}
+	add(guard.WorkTreeOf(readAll(git+"/config.worktree")), git)
+	if linkedTree(git) {
+		add(path.Dir(string(readAll(git+"/gitdir"))), git)
+		return trees, false
 	}
 	if path.Base(git) == ".git" {
 		add("..", git)
@@ -293,6 +296,11 @@ func (l *Links) workTrees(git string) (trees []string, sure bool) {
 	}
 	add("..", git) // a bare repository, to which a file beside it may lead
 	return trees, false
+}
+
+// linkedTree says whether a directory is that of a linked worktree in a repository's.
+func linkedTree(git string) bool {
+	return path.Base(path.Dir(git)) == "worktrees" && readAll(git+"/gitdir") != nil
 }
 
 // acts says whether git would enter a repository at name, below a work tree, that the session made, or that is set up
