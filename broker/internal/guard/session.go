@@ -102,11 +102,16 @@ func (s *Session) Mkdir(p *Place, v Verdict, dir ID, name string, id ID) {
 	}
 }
 
-// Left remembers that a directory has left its name in dir.
-func (s *Session) Left(dir ID, name string, id ID) {
+// Left remembers that a directory has left its name in dir. One that tools make anew is not remembered where it is
+// plain: nothing in it was guarded.
+func (s *Session) Left(dir ID, name string, id ID, plain func() bool) {
+	if s.Own(id) || s.Own(dir) {
+		return
+	}
+	forget := Disposable(name) && plain()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.Own(id) && !s.Own(dir) && !Disposable(name) {
+	if !forget || !s.places.emptied(id, map[ID]bool{}) {
 		s.places.free(dir, name, id)
 	}
 }
@@ -163,7 +168,7 @@ func (s *Session) ExpectAll() {
 
 // Removed is Left for a directory that is gone. It was empty, so what was in it has left it before.
 func (s *Session) Removed(dir ID, name string, id ID) {
-	s.Left(dir, name, id)
+	s.Left(dir, name, id, func() bool { return true })
 	s.own.Drop(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,6 +223,17 @@ func (l *places) stand(id, there ID) {
 		defer l.grow()
 	}
 	l.stands[id] = there
+}
+
+// emptied says whether all that was freed in a directory is gone, and nothing is looked for in it.
+func (l *places) emptied(id ID, seen map[ID]bool) bool {
+	seen[id] = true
+	for _, there := range l.freed[id] {
+		if there == (ID{}) || l.moved[there] || !seen[there] && !l.emptied(there, seen) {
+			return false
+		}
+	}
+	return true
 }
 
 // forget forgets that a directory was made in the place of another.

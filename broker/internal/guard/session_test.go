@@ -30,7 +30,7 @@ func TestSessionPlaces(t *testing.T) {
 	if mkdir(root, "sub", id(13)); s.Own(id(13)) || !s.WasThere(id(13), "deep") || s.WasThere(id(13), "lib64") {
 		t.Error("names in what was made a third time")
 	}
-	s.Left(root, "other", other) // it may hold any names
+	s.Left(root, "other", other, never) // it may hold any names
 	if mkdir(root, "other", id(20)); s.Own(id(20)) || !s.WasThere(id(20), "x") || s.WasThere(other, "x") {
 		t.Error("names in what stands in the place of a directory that was moved")
 	}
@@ -40,8 +40,8 @@ func TestSessionPlaces(t *testing.T) {
 	if s.Removed(root, "elsewhere", other); s.WasThere(id(20), "y") {
 		t.Error("it was removed, and was empty")
 	}
-	s.Left(root, "first", id(30)) // another takes its place, and goes as well
-	s.Left(root, "second", id(31))
+	s.Left(root, "first", id(30), never) // another takes its place, and goes as well
+	s.Left(root, "second", id(31), never)
 	s.Removed(root, "first", id(31))
 	if mkdir(root, "first", id(32)); s.Own(id(32)) || !s.WasThere(id(32), "x") {
 		t.Error("of two directories that had a name the first is forgotten")
@@ -65,7 +65,7 @@ func TestSessionTakes(t *testing.T) {
 			s.Expect(root, "part")
 		}
 	}
-	s.Left(root, "docs", docs)
+	s.Left(root, "docs", docs, never)
 	for _, c := range []struct {
 		name string
 		id   ID
@@ -98,14 +98,36 @@ func TestLeadsOut(t *testing.T) {
 	}
 }
 
+// never is of a directory with something guarded.
+func never() bool { return false }
+
 // TestSessionForgets: beyond the bound every place counts as one that was there; what tools delete and make anew is
-// not remembered.
+// not remembered, unless something guarded was in it or a directory left it.
 func TestSessionForgets(t *testing.T) {
 	t.Parallel()
 	var s Session
 	root := ID{Ino: 1}
 	if s.Removed(root, "node_modules", ID{Ino: 2}); s.WasThere(root, "node_modules") {
 		t.Error("packages that are installed anew are not the session's own")
+	}
+	always := func() bool { return true }
+	out, sub := ID{Ino: 3}, ID{Ino: 4}
+	if s.Left(root, "dist", out, always); s.WasThere(root, "dist") {
+		t.Error("what a build put aside, with nothing guarded in it, is remembered")
+	}
+	if s.Left(root, "out", out, never); !s.WasThere(root, "out") {
+		t.Error("what was put aside with guarded names is not remembered")
+	}
+	s.Left(out, "sub", sub, never) // it may hold any
+	if s.Left(root, "build", out, always); !s.WasThere(root, "build") {
+		t.Error("what was emptied by moving a directory out of it is not remembered")
+	}
+	if s.Removed(root, "bin", out); !s.WasThere(root, "bin") {
+		t.Error("what was removed after a directory was moved out of it is not remembered")
+	}
+	s.Removed(root, "elsewhere", sub)
+	if s.Removed(root, "target", out); s.WasThere(root, "target") {
+		t.Error("what is gone with all that was in it is remembered")
 	}
 	for i := range uint64(maxFreed + 1) {
 		s.Removed(root, strconv.Itoa(int(i)), ID{Ino: 10 + i})

@@ -39,8 +39,10 @@ func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
 	s.opts.Session.Mkdir(s.holds(n), s.verdict(n, name), n.key.ID, name, id)
 }
 
-// noteGone remembers that the directory with that identity has left its name in n.
-func (s *Server) noteGone(n *node, name string, id guard.ID) { s.opts.Session.Left(n.key.ID, name, id) }
+// noteGone remembers that the directory with that identity has left its name in n, for another.
+func (s *Server) noteGone(n *node, name string, id guard.ID, to *node, toName string) {
+	s.opts.Session.Left(n.key.ID, name, id, func() bool { return names.Free(to.fd, toName, n.zone.Below(name)) })
+}
 
 // takes says whether a directory gets to where one was before that is not the session's own, or where one is looked
 // for.

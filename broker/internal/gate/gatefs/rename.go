@@ -103,7 +103,7 @@ func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *no
 		return fuse.EXDEV
 	}
 	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
-		s.noteGone(od, oldName, gone)
+		s.noteGone(od, oldName, gone, nd, newName)
 		if replaced != (guard.ID{}) {
 			s.opts.Session.Removed(nd.key.ID, newName, replaced)
 		}
@@ -150,10 +150,10 @@ func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName stri
 		return status(err)
 	}
 	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
-		s.noteGone(od, oldName, a)
+		s.noteGone(od, oldName, a, nd, newName)
 	}
 	if other.Mode&unix.S_IFMT == unix.S_IFDIR {
-		s.noteGone(nd, newName, b)
+		s.noteGone(nd, newName, b, od, oldName)
 	}
 	s.noteMoved(nd, newName, moved)
 	s.noteMoved(od, oldName, other)

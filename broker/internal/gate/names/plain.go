@@ -54,7 +54,14 @@ func plainBelow(dir int, name string, next *guard.Place, dirs []guard.ID, left *
 	return dirs, true
 }
 
-// maxLinked bounds how many names are looked through for .git files.
+// Free is Plain for a directory of any size that has left a place.
+func Free(dir int, name string, was *guard.Place) bool {
+	left := maxLinked
+	_, plain := plainBelow(dir, name, was, nil, &left)
+	return plain
+}
+
+// maxLinked bounds how many names are looked through in a directory that moves.
 const maxLinked = 1 << 20
 
 // LeadsOut says whether a .git file below a directory leads out of that by the way from there, or whether that cannot

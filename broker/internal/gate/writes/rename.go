@@ -92,13 +92,13 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 	from, to := idOf(p.fromDir, single(p.fromBase)), idOf(p.toDir, single(p.toBase))
 	return func() {
 		if typeOf(moved) == unix.S_IFDIR {
-			j.Session.Left(idOf(p.fromDir, ""), single(p.fromBase), from)
+			j.noteGone(p.fromDir, p.fromBase, p.from, from, p.toDir, p.toBase)
 		}
 		if !replaced || typeOf(other) != unix.S_IFDIR {
 			return
 		}
 		if dir := idOf(p.toDir, ""); p.flags&unix.RENAME_EXCHANGE != 0 {
-			j.Session.Left(dir, single(p.toBase), to)
+			j.noteGone(p.toDir, p.toBase, p.to, to, p.fromDir, p.fromBase)
 		} else {
 			j.Session.Removed(dir, single(p.toBase), to)
 		}
@@ -117,6 +117,13 @@ func (j *job) left(n *name, dir int, base string) {
 			delete(j.at, p)
 		}
 	}
+}
+
+// noteGone notes that a directory has left a name for another.
+func (j *job) noteGone(dir int, base string, n *name, id guard.ID, toDir int, toBase string) {
+	j.Session.Left(idOf(dir, ""), single(base), id, func() bool {
+		return names.Free(toDir, single(toBase), n.root.judge.below(n))
+	})
 }
 
 // mayMove says whether an object may leave one name for another, or which of the two forbids it. A directory takes
