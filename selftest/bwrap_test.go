@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -180,5 +181,46 @@ func TestOlderKernel(t *testing.T) {
 	}
 	if err := waitGone(sleep, time.Minute); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBwrapServesItsCaller: a directory that is served has its caller's rights, so nobody else inside opens or changes
+// anything in it. What the caller has opened can be handed on, and what is mounted there stays and is in reach, as
+// everywhere. bubblewrap, which serves nothing, is the control.
+func TestBwrapServesItsCaller(t *testing.T) {
+	needSandbox(t)
+	need.Root(t, "to map more than one id")
+	need.Tool(t, "bwrap", "setpriv")
+	const script = `cd D; cat secret; echo own >mine; echo below >new/file; chmod 755 new; exec 3<secret
+setpriv --reuid 5 --regid 5 --clear-groups sh -c 'id -u; cat secret; echo x >secret; echo x >made; mkdir sub
+chmod 777 secret; cat <&3; sleep 6; cat new/file' 2>&1; cat new/file`
+	for _, program := range [][]string{{shop.sbx, "bwrap"}, {"bwrap"}} {
+		home, project := sandboxHome(t)
+		d := filepath.Join(project, "D")
+		must(t, os.MkdirAll(d, 0o755))
+		must(t, os.WriteFile(filepath.Join(d, "secret"), []byte("top\n"), 0o600))
+		must(t, shop.own(home))
+		args := append(program[1:], "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", d, d, "--tmpfs", d+"/new",
+			"--", "sh", "-c", script)
+		cmd := exec.Command(program[0], args...)
+		cmd.Env, cmd.Dir = shop.env(home, home), project
+		ids := func(own int) []syscall.SysProcIDMap {
+			return []syscall.SysProcIDMap{{HostID: own, Size: 1}, {ContainerID: 1, HostID: 100000, Size: 100}}
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids(shop.uid),
+			GidMappings: ids(shop.uid), GidMappingsEnableSetgroups: true, Credential: &syscall.Credential{}}
+		out, err := cmd.CombinedOutput()
+		secret, _ := os.ReadFile(filepath.Join(d, "secret"))
+		_, mine := os.Stat(filepath.Join(d, "mine"))
+		made, _ := filepath.Glob(filepath.Join(d, "[ms][au][db]*"))
+		if err != nil || string(secret) != "top\n" || mine != nil || len(made) > 0 {
+			t.Errorf("%s: %v, %v; secret %q, made %q\n%s", program, err, mine, secret, made, out)
+		}
+		for _, want := range []string{"(?s)^top\n5\n.*\ntop\nbelow\nbelow\n$", "(?m)^cat: secret: Permission denied$",
+			"cannot create secret: Permission denied", "cannot create made: Permission denied"} {
+			if !regexp.MustCompile(want).Match(out) {
+				t.Errorf("%s: not %q\n%s", program, want, out)
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package bwrap
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -18,6 +19,10 @@ import (
 // has answered for what the words hide.
 func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 	p := m.plan
+	if err := servedAs(c.PID, p.Identity.InsideUID); err != nil {
+		unix.Close(fd)
+		return err
+	}
 	if at.Kind == plan.AskServer {
 		read, write := shown(m.r.ops)
 		return m.asks.Asking(c, p, read, write, m.record, Name+"-"+m.record.id, places(p), fd)
@@ -30,13 +35,30 @@ func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 		}
 	}
 	o.Root, o.Owner = at.Target, gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID}
-	o.Covered, o.Alone = covered(p, at), true
+	o.Covered, o.Alone, o.OwnerOnly = covered(p, at), true, true
 	s, err := gatefs.New(fd, t, o)
 	if err != nil {
 		return err
 	}
 	go s.Serve()
 	return nil
+}
+
+// servedAs makes sure that a user of process 1's user namespace is this process's: others may have written its map
+// (--userns, --userns-block-fd), and whom the server takes for its own user has his rights.
+func servedAs(pid int, uid uint32) error {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", pid))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(b)) {
+		var inside, outside, count uint32
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && uid-inside < count &&
+			outside+(uid-inside) == uint32(os.Geteuid()) {
+			return nil
+		}
+	}
+	return fail("Can't serve a directory: user %d of the user namespace is not the caller", uid)
 }
 
 // inside is p's path in the directory at top, "" if it is not there.

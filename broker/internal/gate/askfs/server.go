@@ -34,7 +34,7 @@ type Place struct {
 
 // Options are what a Server needs.
 type Options struct {
-	Owner  fuse.Owner // of all that is shown
+	Owner  fuse.Owner // of all that is shown; nobody else opens it
 	Places []Place    // their names in the root are their numbers
 	// Ready is a name in the root that whoever builds the sandbox looks up when that is done. Until then nobody is asked.
 	Ready string
@@ -82,7 +82,7 @@ func New(fd int, o Options) (*Server, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	s.fuse, err = fuse.New(fd, s)
+	s.fuse, err = fuse.New(fd, s, &s.opts.Owner.Uid)
 	return s, err
 }
 

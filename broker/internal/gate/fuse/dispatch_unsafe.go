@@ -83,6 +83,9 @@ func (s *Server) try(r *request) (a result) {
 	if h.extensions != 0 { // none were offered
 		return result{code: EIO}
 	}
+	if s.only != nil && h.Uid != *s.only && !anybodys(h.Opcode) {
+		return result{code: EACCES}
+	}
 	switch h.Opcode {
 	case opForget, opBatchForget:
 		s.forget(r)
@@ -104,6 +107,19 @@ func (s *Server) try(r *request) (a result) {
 		return s.dirs(r)
 	}
 	return s.files(r)
+}
+
+// anybodys says whether an operation is every user's: to find a name and look at it, which the kernel also does by what
+// it knows already, and to use what somebody has opened, who may have handed it on. The kernel sends some of these as
+// nobody in particular. A name that is not found loses what is mounted on it, so that nobody may be refused that.
+func anybodys(op uint32) bool {
+	switch op {
+	case opLookup, opGetattr, opReadlink, opStatfs, opForget, opBatchForget, opInterrupt, opDestroy,
+		opRead, opWrite, opLseek, opFallocate, opCopyFileRange, opFlush, opFsync, opRelease, opGetlk, opSetlk, opSetlkw,
+		opReaddir, opReaddirplus, opFsyncdir, opReleasedir:
+		return true
+	}
+	return false
 }
 
 func (s *Server) forget(r *request) {

@@ -65,6 +65,39 @@ func TestShortRequestsAreRefused(t *testing.T) {
 	}
 }
 
+// nobody answers nothing: what reaches it panics, which is EIO.
+type nobody struct{ FileSystem }
+
+// TestOnlyOneUserIsServed: where others have the server's user namespace, too, they open and change nothing. The
+// control is the same by the user himself, and a server for everybody.
+func TestOnlyOneUserIsServed(t *testing.T) {
+	own := uint32(1000)
+	for op := uint32(1); op < 60; op++ {
+		ask := func(only *uint32, uid uint32) Status {
+			s := &Server{fs: nobody{}, only: only}
+			r := newRequest()
+			r.in = r.short
+			clear(r.in)
+			*r.header() = InHeader{Opcode: op, Caller: Caller{Owner: Owner{Uid: uid, Gid: own}, Pid: 7}}
+			return s.try(r).code
+		}
+		if a, b := ask(&own, own), ask(nil, 0); a == EACCES || b == EACCES {
+			t.Errorf("operation %d: the user himself %v, anybody where all are served %v", op, a, b)
+		}
+		for _, uid := range []uint32{0, 5, 65534} {
+			if got := ask(&own, uid); (got == EACCES) == anybodys(op) {
+				t.Errorf("operation %d by %d: %v", op, uid, got)
+			}
+		}
+	}
+	for _, op := range []uint32{opSetattr, opSymlink, opMknod, opMkdir, opUnlink, opRmdir, opRename, opRename2,
+		opLink, opOpen, opOpendir, opCreate, opAccess, opGetxattr, opListxattr, opSetxattr, opRemovexattr} {
+		if anybodys(op) {
+			t.Errorf("operation %d is everybody's", op)
+		}
+	}
+}
+
 func TestInterruptReachesTheRequest(t *testing.T) {
 	s := &Server{}
 	r := newRequest()
@@ -126,7 +159,7 @@ func TestWaitingRequestsKeepNoBuffer(t *testing.T) {
 	hello := initIn{major: 7, minor: 34}
 	request(opInit, asBytes(&hello)[headerSize:])
 	fs := &asking{answer: make(chan struct{})}
-	s, err := New(fds[0], fs)
+	s, err := New(fds[0], fs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

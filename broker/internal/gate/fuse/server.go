@@ -16,6 +16,7 @@ const maxWrite = 128 << 10
 // Server is the user's side of one FUSE file system.
 type Server struct {
 	fs       FileSystem
+	only     *uint32 // nil: everybody
 	loops    sync.WaitGroup
 	requests atomic.Uint64
 
@@ -34,9 +35,11 @@ type Server struct {
 const maxBackground = 16
 
 // New answers the kernel's first message on fd, a /dev/fuse descriptor that has been mounted. The server
-// owns fd from then on, also when there is an error.
-func New(fd int, fs FileSystem) (*Server, error) {
-	s := &Server{fs: fs, fd: fd}
+// owns fd from then on, also when there is an error. Only, if it is not nil, is the one user who may open and change
+// what is served, as the user namespace of the mount calls him: the file system has the rights of one user, and the
+// kernel leaves all checks to it.
+func New(fd int, fs FileSystem, only *uint32) (*Server, error) {
+	s := &Server{fs: fs, fd: fd, only: only}
 	if err := s.greet(); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("greeting the kernel on /dev/fuse: %w", err)

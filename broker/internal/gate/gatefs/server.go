@@ -88,6 +88,8 @@ type Options struct {
 	Stat  StatMode
 	// Alone says that no file is lent, so that each may be mapped, and what only others may write is shown as nobody's.
 	Alone bool
+	// OwnerOnly lets Owner alone open and change what is served: other users inside would have the server's rights.
+	OwnerOnly bool
 	// Walk lets gated directories be walked without a question, so that questions are about files and about what is done
 	// with them; without it the first step into a gated directory asks for the directory, and a lookup for the file.
 	Walk bool
@@ -142,7 +144,11 @@ func New(fd int, t served.Tree, o Options) (*Server, error) {
 	if o.Before != nil {
 		fs = o.Before(s)
 	}
-	if _, err = fuse.New(fd, fs); err != nil {
+	var only *uint32
+	if o.OwnerOnly {
+		only = &s.opts.Owner.UID
+	}
+	if _, err = fuse.New(fd, fs, only); err != nil {
 		s.release()
 		return nil, err
 	}
