@@ -28,8 +28,10 @@ type Profile struct {
 	Programs   []string // names of the agent's own programs: it is found by them, and they alone are shown its login
 	Runs       []string // interpreters that run it: login files are shown to all that these run
 	Read       []string
+	Folder     []string // its own: what Write and Login do not name in them can be read only
 	Write      []string
 	Guard      []string // in what it writes: settings by which it runs something, also outside of a sandbox
+	Layer      []string // each run has a layer of its own there: what it writes is gone afterwards
 	Login      []string // its own credential files, and what holds them among other things
 	Hosts      []string
 	Env        []string // variables that are passed, by name
@@ -103,8 +105,10 @@ func (p *Profile) fields() map[string]field {
 		"programs": {&p.Programs, checkProgram},
 		"runs":     {&p.Runs, checkProgram},
 		"read":     {&p.Read, checkPath},
+		"folder":   {&p.Folder, checkPlain},
 		"write":    {&p.Write, checkPath},
 		"guard":    {&p.Guard, checkPath},
+		"layer":    {&p.Layer, checkPlain},
 		"login":    {&p.Login, checkPath},
 		"hosts":    {&p.Hosts, checkHost},
 		"env":      {&p.Env, checkVariable},
@@ -183,10 +187,46 @@ func Parse(name, file string, text []byte) (*Profile, error) {
 			return nil, fail(key, "unknown key %s%s", excerpt.Quote(key), known)
 		}
 	}
+	if key, err := p.checkFolders(); err != nil {
+		return nil, fail(key, "%s: %v", key, err)
+	}
 	if len(p.Programs) == 0 && len(p.Login) > 0 {
 		return nil, fail("login", "login: programs must say which programs it is shown to")
 	}
 	return p, nil
+}
+
+// checkFolders says which key has something wrong in a folder of the agent's.
+func (p *Profile) checkFolders() (key string, err error) {
+	for key, list := range map[string][]string{"write": p.Write, "login": p.Login} {
+		for _, x := range list {
+			if _, rest, in := p.InFolder(x); in && (strings.Contains(rest, "/") || !isPlain(rest)) {
+				return key, fmt.Errorf("%s: in a folder, name what lies directly in it: NAME or NAME/**", excerpt.Quote(x))
+			}
+		}
+	}
+	for _, x := range p.Guard {
+		_, rest, in := p.InFolder(x)
+		if strings.Contains(strings.TrimSuffix(x, "/**"), "*") && !(in && isPlain(rest)) {
+			return "guard", fmt.Errorf("%s: only what lies in a folder may have a star", excerpt.Quote(x))
+		}
+	}
+	return "", nil
+}
+
+// InFolder says in which of the agent's folders a pattern is, and what it names there: a tree by its top.
+func (p *Profile) InFolder(pattern string) (folder, rest string, ok bool) {
+	for _, f := range p.Folder {
+		if rest, ok = strings.CutPrefix(pattern, f+"/"); ok {
+			return f, strings.TrimSuffix(rest, "/**"), true
+		}
+	}
+	return "", "", false
+}
+
+// isPlain says whether a pattern means the same in every grammar: its only wildcards are stars in names.
+func isPlain(s string) bool {
+	return s != "" && strings.Trim(s, letters+"._-/*") == "" && !strings.Contains(s, "**")
 }
 
 func (f field) fill(v any) error {
@@ -255,6 +295,14 @@ func checkPath(s string) error {
 		}
 	}
 	return nil
+}
+
+// checkPlain takes one place, without wildcards.
+func checkPlain(s string) error {
+	if strings.ContainsAny(s, `*?[\`) || strings.HasSuffix(s, "/") {
+		return fmt.Errorf("%s is not one directory", excerpt.Quote(s))
+	}
+	return checkPath(s)
 }
 
 // checkRelative takes a path below a project.

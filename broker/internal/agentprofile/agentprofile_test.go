@@ -2,6 +2,7 @@ package agentprofile
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,6 +49,47 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
+// TestActsIsNotWritten: none that is built in has written what agents run or follow, in whatever folder of theirs.
+func TestActsIsNotWritten(t *testing.T) {
+	acts := []string{"extensions/x/extension.js", "plugins/p/hooks.json", "local/claude", "bin/rg",
+		"node_modules/p/index.js", "skills/s/SKILL.md", "agents/a.md", "commands/c.md", "prompts/p.md",
+		"hooks/h", "hooks.json", "rules/r", "shell-snapshots/s.sh", "shell_snapshots/s.sh", "output-styles/o.md",
+		"sandbox.json", "cli-config.json",
+		"settings.json", "config.toml", "mcp.json", "policies/p.toml", "memories/m.md", "schedule.json",
+		"a name of tomorrow"}
+	states := 0
+	for _, name := range BuiltIn() {
+		text, _ := Text(name)
+		p, err := Parse(name, "", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range p.Write {
+			pattern, err := pathname.ParsePattern(w, testVars())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, folder := range p.Folder {
+				dir, err := pathname.ParsePattern(folder, testVars())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, x := range append(acts, path.Base(folder)) {
+					if at := dir.Place() + "/" + x; pattern.MatchTree(at) {
+						t.Errorf("%s: %s has %s written", name, w, at)
+					}
+				}
+				if pattern.Below(dir.Place()) {
+					states++
+				}
+			}
+		}
+	}
+	if states < 20 {
+		t.Errorf("%d names of state are written: the test looks at nothing", states)
+	}
+}
+
 func testVars() policy.Vars {
 	return policy.Vars{Home: "/home/u", XDGConfigHome: "/home/u/.config", XDGDataHome: "/home/u/.local/share",
 		XDGStateHome: "/home/u/.local/state", XDGCacheHome: "/home/u/.cache"}
@@ -59,6 +101,16 @@ func TestParse(t *testing.T) {
 			"write = [\"~/.x/**\", \"$XDG_CACHE_HOME/x/**\"]\nguard = [\"~/.x/hooks\"]\nlogin = [\"~/.x/auth.json\"]\n" +
 			"hosts = [\"x.example:443\"]\nenv = [\"X_KEY\"]\n", ""},
 		{"nothing", "", ""},
+		{"a folder", "folder = [\"~/.x\"]\nwrite = [\"~/.x/s/**\", \"~/.x/*.db\"]\nguard = [\"~/.x/s/*/m/**\"]\n" +
+			"layer = [\"~/.x/p\"]\n", ""},
+		{"all of a folder", "folder = [\"~/.x\"]\nwrite = [\"~/.x/**\"]\n",
+			"f.toml:2: write: \"~/.x/**\": in a folder, name"},
+		{"deep in a folder", "folder = [\"~/.x\"]\nwrite = [\"~/.x/a/b\"]\n", "name what lies directly in it"},
+		{"a class of names", "folder = [\"~/.x\"]\nwrite = [\"~/.x/[ab]\"]\n", "name what lies directly in it"},
+		{"a folder by a star", "folder = [\"~/.x*\"]\n", "is not one directory"},
+		{"layers by a star", "layer = [\"~/.x/*\"]\n", "is not one directory"},
+		{"a layer over the home", "layer = [\"~\"]\n", "is too wide"},
+		{"a guard by a star", "guard = [\"~/.x/*.js\"]\n", "only what lies in a folder may have a star"},
 		{"unknown key", "\nrite = []\n", `reading f.toml:2: unknown key "rite"; did you mean write?`},
 		{"a switch without a key", "nested_if = ['~/.a/b.json']\n", "is not a file and a key"},
 		{"a switch of a project", "nested_if = ['.a/b.json on']\n", "is not a plain path of the home or the system"},
@@ -203,7 +255,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, s := range slices.Concat(p.Read, p.Write, p.Login, p.Guard) {
+		for _, s := range slices.Concat(p.Read, p.Write, p.Login, p.Guard, p.Folder, p.Layer) {
 			pattern, err := pathname.ParsePattern(s, policy.Vars{Home: "/home/x", TmpDir: "/tmp",
 				XDGConfigHome: "/home/x/.config",
 				XDGDataHome:   "/home/x/.local/share", XDGStateHome: "/home/x/.local/state", XDGCacheHome: "/home/x/.cache"})

@@ -31,8 +31,11 @@ type Layer struct {
 // containers is the Why of the place where a session keeps containers: nothing in it is a change of the host's files.
 const containers = "--containers"
 
-// cache is the Why of what tools can make again.
-const cache = "cache"
+// cache is the Why of what tools can make again. With agent the Why begins of what the profile of an agent throws away.
+const (
+	cache = "cache"
+	agent = "agent "
+)
 
 // Layers lists the layers of the session whose folder is dir. Those of caches are left out unless all is set. No other
 // is: whoever applies what is listed loses the rest, and a person may have wanted that.
@@ -49,7 +52,7 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 		if m.Kind != plan.Overlay && m.Kind != plan.Bind || !strings.HasPrefix(string(upper), top) {
 			continue
 		}
-		if m.Why == containers || m.Why == cache && !all {
+		if m.Why == containers || !all && (m.Why == cache || strings.HasPrefix(m.Why, agent)) {
 			continue
 		}
 		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p),

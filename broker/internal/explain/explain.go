@@ -204,7 +204,7 @@ func (x *Explainer) hiddenHere(p string, a policy.Access, row *Answer, byOption 
 // guarded is about the names that sbx keeps from changing, or hides, in writable projects.
 func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 	m := request.GuardedTop(x.Plan, p)
-	if m == nil || m.Target == p {
+	if m == nil || m.Target == p || x.layerAt(p) != nil {
 		return false
 	}
 	judge, err := request.GuardJudge(x.Input, m)
@@ -268,8 +268,12 @@ func (x *Explainer) ruled(p string, a policy.Access, row *Answer) bool {
 	if rule.Decision == policy.Ask && x.Static {
 		row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
 	}
-	if row.Decision != "allow" {
+	switch {
+	case row.Decision != "allow":
 		row.Change = x.overrule(rule, p, a)
+	case a == policy.Write && x.layerAt(p) != nil:
+		*row = Answer{Access: row.Access}
+		return x.mounted(p, a, row)
 	}
 	return true
 }
@@ -327,38 +331,6 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 		row.Decision, row.Reason = "deny", row.Reason+", nothing in it can be executed"
 	}
 	return true
-}
-
-// mountAt finds the deepest operation that shows p, nil when there is none.
-func (x *Explainer) mountAt(p string) *plan.Mount {
-	var best *plan.Mount
-	for i := range x.Plan.Mounts {
-		m := &x.Plan.Mounts[i]
-		shows := m.Kind == plan.Bind || m.Kind == plan.Overlay || m.Kind == plan.Fuse || m.Kind == plan.Tmpfs &&
-			m.Target != "/" || m.Kind == plan.Proc || m.Kind == plan.Absent
-		if !shows && m.Target != p || m.Kind == plan.Protect || m.Kind == plan.Remount || m.Target == "/" &&
-			m.Kind == plan.Tmpfs {
-			continue
-		}
-		if host.Within(p, m.Target) && (best == nil || len(m.Target) >= len(best.Target)) {
-			best = m
-		}
-	}
-	if best == nil || best.Kind == plan.Absent {
-		return nil
-	}
-	rel := strings.TrimPrefix(p, best.Target+"/")
-	for _, h := range best.Hide {
-		if host.Within(rel, string(h)) {
-			return nil
-		}
-	}
-	if best.Kind == plan.Tmpfs && best.Target != p {
-		if strings.HasPrefix(best.Why, "skeleton") {
-			return nil
-		}
-	}
-	return best
 }
 
 // splitOrigin takes FILE:LINE apart; other words have neither.

@@ -66,6 +66,7 @@ type Verdict struct {
 	Anchored bool
 	Why      string
 	source   bool // said by a rule of Source
+	always   bool // said by a rule that is not built in: it holds whoever made the directory
 	// Secret is there if the name is one of a secret's: then what has it decides whether it exists, whatever may be done
 	// with the name.
 	Secret *Secret
@@ -100,6 +101,7 @@ type Place struct {
 	inherit Action   // Hide below a hidden directory, Guard below a guarded one, else Free
 	why     string   // of what is inherited
 	source  bool     // from a rule of Source
+	always  bool     // from a rule that is not built in
 	within  bool     // in a repository's directory or another whose names are looked for by programs outside
 	git     bool     // in a repository's directory
 	named   bool     // which is called .git
@@ -180,7 +182,7 @@ func (j *Judge) RootAt(granted string) *Place {
 	}
 	next := Place{states: slices.Concat(root.states, p.states), within: true, git: true, named: true, public: p.public,
 		keeper:  p.keeper,
-		inherit: p.inherit, why: p.why, source: p.source}
+		inherit: p.inherit, why: p.why, source: p.source, always: p.always}
 	slices.Sort(next.states)
 	next.states = slices.Compact(next.states)
 	return j.intern(next)
@@ -201,9 +203,9 @@ func (j *Judge) add(states []uint32, rule, at int) []uint32 {
 }
 
 func (j *Judge) intern(p Place) *Place {
-	key := make([]byte, 0, 8+len(p.why)+4*len(p.states))
-	key = append(key, byte(p.inherit), flag(p.source), flag(p.within), flag(p.git), flag(p.named), flag(p.public),
-		flag(p.keeper != nil), byte(len(p.why)))
+	key := make([]byte, 0, 9+len(p.why)+4*len(p.states))
+	key = append(key, byte(p.inherit), flag(p.source), flag(p.always), flag(p.within), flag(p.git), flag(p.named),
+		flag(p.public), flag(p.keeper != nil), byte(len(p.why)))
 	if key = append(key, p.why...); p.keeper != nil {
 		key = append(append(key, p.keeper.Pattern...), 0)
 	}
@@ -252,8 +254,8 @@ func (p *Place) Rule(name string, m Maker) Verdict {
 	if p.Hidden() {
 		return Verdict{Action: Hide, Why: p.why}
 	}
-	v := Verdict{Action: p.inherit, Why: p.why, source: p.source}
-	if !m.under(true, p.source) {
+	v := Verdict{Action: p.inherit, Why: p.why, source: p.source, always: p.always}
+	if !m.under(!p.always, p.source) {
 		v = Verdict{}
 	}
 	inherited, decided := v.Action == Guard, false
@@ -272,6 +274,7 @@ func (p *Place) Rule(name string, m Maker) Verdict {
 			decided = true
 			if !inherited || !r.loosens() {
 				v.Action, v.Mkdir, v.Why, v.source = r.Action, r.Mkdir && !inherited, r.Why, r.Source
+				v.always = !r.BuiltIn
 			}
 		}
 	}
@@ -305,7 +308,7 @@ func (p *Place) Below(name string) *Place {
 	}
 	next := Place{within: p.within || v.Anchored || v.Action != Free, git: p.git, named: p.named}
 	if v.Action == Guard || v.Action == Check {
-		next.inherit, next.why, next.source = Guard, v.Why, v.source
+		next.inherit, next.why, next.source, next.always = Guard, v.Why, v.source, v.always
 	}
 	folded := Fold(name)
 	if folded == dotGit {

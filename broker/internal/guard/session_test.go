@@ -136,3 +136,25 @@ func TestSessionForgets(t *testing.T) {
 		t.Error("what was forgotten counts as free")
 	}
 }
+
+// TestGivenGuardHoldsBelow: what a rule guards that is not built in is guarded with all below it, also in a directory
+// that the session was let make, in one of its own. What a built-in rule guards there is the session's.
+func TestGivenGuardHoldsBelow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		builtIn bool
+		want    Action
+	}{{false, Guard}, {true, Free}} {
+		j, err := NewJudge([]Rule{{Pattern: "*/memory", Action: Guard, Mkdir: true, BuiltIn: c.builtIn, Why: "w"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory := j.Root().Below("made").Below("memory")
+		if v := memory.Rule("M.md", ByHost); v.Action != Guard {
+			t.Errorf("built in %v: %v in a directory of the host's", c.builtIn, v.Action)
+		}
+		if v := memory.Rule("M.md", BySession); v.Action != c.want {
+			t.Errorf("built in %v: %v in a directory of the session's, want %v", c.builtIn, v.Action, c.want)
+		}
+	}
+}

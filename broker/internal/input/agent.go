@@ -17,13 +17,16 @@ func (r *Run) agentPlaces(s request.Settings, in *planner.Input) {
 	if s.Agent == nil {
 		return
 	}
-	for _, p := range s.Agent.Guard {
-		in.Referred = append(in.Referred, planner.Referred{Path: p,
-			Why: s.Agent.Name + " acts upon it, also outside of the sandbox"})
-	}
+	in.Referred = append(in.Referred, s.Agent.Guard...)
 	for _, dir := range s.Agent.State { // also one in which nothing is hidden
-		if slices.ContainsFunc(s.Agent.Guard, func(p string) bool { return host.Within(p, dir) }) {
+		if slices.ContainsFunc(s.Agent.Guard, func(r planner.Referred) bool { return host.Within(r.Path, dir) }) {
 			in.Trees = append(in.Trees, dir)
+		}
+	}
+	for _, dir := range s.Agent.Layers {
+		if !slices.ContainsFunc(in.Grants, func(g planner.Grant) bool { return g.Explicit && g.Path == dir }) {
+			in.Grants = append(in.Grants, planner.Grant{Path: dir, Mode: planner.Overlay, Optional: true,
+				Why: s.Agent.Origin()})
 		}
 	}
 	for _, h := range s.Agent.Hidden {
@@ -53,9 +56,14 @@ func (x *carrier) entries(r policy.Rule, dir string, mode planner.Mode) {
 		if e.Type != host.Dir || x.s.Agent.Shows(p) || x.secret(r, p) || x.hiddenNow(p) {
 			continue
 		}
+		if slices.Contains(x.s.Agent.Layers, p) {
+			continue // it is granted by itself
+		}
 		g := planner.Grant{Path: p, Mode: mode, Optional: true, Ruled: true, Why: r.Origin.String()}
 		if x.s.Agent.Guards(p) {
 			g.Mode = planner.Read
+		} else if len(x.in.ReferredIn(p)) > 0 {
+			x.in.Trees = append(x.in.Trees, p)
 		}
 		x.in.Grants = append(x.in.Grants, g)
 	}

@@ -87,6 +87,9 @@ func byDepth(list []policy.Rule) []policy.Rule {
 
 // carry puts one rule into the plan's input.
 func (x *carrier) carry(r policy.Rule) {
+	if !x.static && x.s.Agent.Serves(r) {
+		return // see entries
+	}
 	paths, tree, ok := x.places(r.Path())
 	switch {
 	case r.Access == policy.List:

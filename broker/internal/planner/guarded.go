@@ -106,7 +106,7 @@ func (v *view) guardedNames(top string) guardedFound {
 		}
 	}
 	for _, r := range v.in.Referred {
-		if r.Below == "" && host.Within(r.Path, top) && r.Path != top {
+		if r.Below == "" && !r.Free && host.Within(r.Path, top) && r.Path != top {
 			out.names = append(out.names, r.Path)
 			mark(path.Dir(r.Path))
 		}

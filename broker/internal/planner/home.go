@@ -148,9 +148,9 @@ func (in *Input) place(places []Referred, dir, pattern, why string) []Referred {
 	if err != nil && !host.NotExist(err) || canon == "" {
 		return places
 	}
-	places = append(places, Referred{canon, below, why})
+	places = append(places, Referred{Path: canon, Below: below, Why: why})
 	if canon != p {
-		places = append(places, Referred{p, below, why})
+		places = append(places, Referred{Path: p, Below: below, Why: why})
 	}
 	for _, l := range links {
 		if r := (Referred{Path: l.Path, Why: why}); l.Path != p && !slices.Contains(places, r) {

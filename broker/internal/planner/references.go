@@ -23,6 +23,14 @@ type Referred struct {
 	Path  string // canonical, or where a missing one would be
 	Below string // a pattern of names below it that are meant; empty: it is itself
 	Why   string
+	Free  bool // what is meant may be changed, whatever later ones say
+	Mkdir bool // it may be made, as an empty directory
+}
+
+// Names says whether a path is what is meant, or lies in it.
+func (r *Referred) Names(p string) bool {
+	_, named := r.in(p)
+	return named
 }
 
 // in is what is meant of the names in a directory, as a pattern; empty if nothing is. Named says that the directory is
@@ -67,7 +75,12 @@ func GitSettings(env []string, home string) []string {
 func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 	for i := range in.Referred {
 		if pattern, _ := in.Referred[i].in(dir); pattern != "" {
-			out = append(out, guard.Rule{Pattern: pattern, Action: guard.Guard, Why: in.Referred[i].Why})
+			rule := guard.Rule{Pattern: pattern, Action: guard.Guard, Why: in.Referred[i].Why,
+				Mkdir: in.Referred[i].Mkdir}
+			if in.Referred[i].Free {
+				rule.Action = guard.Allow
+			}
+			out = append(out, rule)
 		}
 	}
 	return out

@@ -20,8 +20,9 @@ import (
 type Agent struct {
 	*agentprofile.Profile
 	Rules  []policy.Rule
-	Guard  []string           // places that are guarded in what it writes
+	Guard  []planner.Referred // what is guarded in what it writes: the first that names a place decides
 	State  []string           // its own folders, which are made before it runs
+	Layers []string           // folders in which the run has a layer of its own; made as well
 	Apart  []string           // of these, those that hold a login that is shown: they are not mounted as a whole
 	Login  []pathname.Pattern // what the agent's own programs alone may have
 	Unmade []string           // login files in its folders that do not exist yet
@@ -153,7 +154,14 @@ func (a *Agent) files(s *Settings, r *Request, env []string, vars policy.Vars) e
 			return err
 		}
 	}
-	for _, p := range a.Write {
+	written := slices.DeleteFunc(slices.Clone(a.Write), func(p string) bool {
+		_, _, in := a.InFolder(p) // the folder is written as a whole, and guarded but for that
+		return in
+	})
+	for _, dir := range a.Folder {
+		written = append(written, dir+"/**")
+	}
+	for _, p := range written {
 		if err := a.writable(p, vars); err != nil {
 			return err
 		}
@@ -163,12 +171,15 @@ func (a *Agent) files(s *Settings, r *Request, env []string, vars policy.Vars) e
 			}
 		}
 	}
-	for _, p := range a.Profile.Guard {
+	for _, p := range a.Layer {
 		pattern, err := pathname.ParsePattern(p, vars)
 		if err != nil {
 			return err
 		}
-		a.Guard = append(a.Guard, pattern.Place())
+		a.Layers = append(a.Layers, pattern.Place())
+	}
+	if err := a.guard(vars); err != nil {
+		return err
 	}
 	if err := a.login(s, vars); err != nil {
 		return err
@@ -176,30 +187,8 @@ func (a *Agent) files(s *Settings, r *Request, env []string, vars policy.Vars) e
 	return a.guardApart()
 }
 
-// guardApart has rules guard in folders that are not mounted what the mount of one guards.
-func (a *Agent) guardApart() error {
-	for _, p := range a.Guard {
-		if !slices.ContainsFunc(a.Apart, func(dir string) bool { return host.Within(p, dir) }) {
-			continue
-		}
-		rule, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: pathname.Escape(p) + "/**",
-			Access: policy.Write, Decision: policy.Deny, Origin: policy.Origin{File: a.Origin()},
-			Reason: "guarded: " + a.Name + " acts upon it, also outside of the sandbox"}, policy.Vars{})
-		if err != nil {
-			return err
-		}
-		a.Rules = append(a.Rules, rule)
-	}
-	return nil
-}
-
 // IsApart says whether a folder is not mounted as a whole, because of the login in it.
 func (a *Agent) IsApart(dir string) bool { return a != nil && slices.Contains(a.Apart, dir) }
-
-// Guards says whether a place may only be read.
-func (a *Agent) Guards(p string) bool {
-	return slices.ContainsFunc(a.Guard, func(g string) bool { return host.Within(p, g) })
-}
 
 // login settles what becomes of the agent's own login. One that exists is shown where somebody has said yes. Where none
 // exists there is nothing to show, and what the agent makes is its own.
@@ -353,7 +342,7 @@ func (a *Agent) MakeState() {
 	if a == nil {
 		return
 	}
-	for _, dir := range a.State {
+	for _, dir := range slices.Concat(a.State, a.Layers) {
 		_ = os.MkdirAll(dir, 0o700) // one that cannot be made is missing for the agent as well
 	}
 }
