@@ -69,6 +69,9 @@ func (p *Plan) command() string {
 // LoginPlace is where folders of logins are inside, which are elsewhere on the host.
 const LoginPlace = "/run/sbx/login/"
 
+// EndpointPlace is where the sockets of endpoints are inside.
+const EndpointPlace = "/run/sbx/endpoint/"
+
 // Writable are the trees of the host's that the program may write, by the host's paths, once each and without those
 // that lie in another.
 func (p *Plan) Writable() (list []string) {

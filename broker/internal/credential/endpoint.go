@@ -14,14 +14,12 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/relay"
+	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/proxied"
 )
 
 // socket is one of an endpoint, in the session's folder.
 type socket struct{ file string }
-
-// endpoints is where their sockets are inside.
-const endpoints = inside + "endpoint/"
 
 // addEndpoint gives an endpoint an address inside, and tells tools of it in the words of its API.
 func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
@@ -84,7 +82,7 @@ func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
 	s := socket{file: "endpoint-" + strconv.Itoa(len(g.sockets))}
 	g.sockets = append(g.sockets, s)
 	g.listen = append(g.listen, proxied.Listener{Site: len(g.sites) - 1})
-	in.Grants = append(in.Grants, planner.Grant{Path: endpoints + e.Name, Source: s.file, Mode: planner.Write,
+	in.Grants = append(in.Grants, planner.Grant{Path: plan.EndpointPlace + e.Name, Source: s.file, Mode: planner.Write,
 		Explicit: true, Socket: true, Why: "--endpoint"})
 	return nil
 }

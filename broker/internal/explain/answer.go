@@ -75,6 +75,10 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 		e.Kind, e.Answers = "path", append(e.Answers, x.loginFolder(name))
 		return nil
 	}
+	if name, ok := strings.CutPrefix(path.Clean(p)+"/", plan.EndpointPlace); ok {
+		e.Kind, e.Answers = "socket", append(e.Answers, x.endpointSocket(name))
+		return nil
+	}
 	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket,
 		path.Clean(p)) != nil && policy.HiddenBy(x.Env.Hidden, policy.KindPath, path.Clean(p)) == nil && st.Type != host.Dir {
 		access, kind = "connect", "socket"

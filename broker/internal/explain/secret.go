@@ -91,3 +91,17 @@ func (x *Explainer) loginFolder(name string) Answer {
 	}
 	return row
 }
+
+// endpointSocket is loginFolder for the sockets of endpoints.
+func (x *Explainer) endpointSocket(name string) Answer {
+	name, _, _ = strings.Cut(name, "/")
+	name = cmp.Or(name, "NAME")
+	row := Answer{Access: "connect", Decision: "allow", Layer: "sandbox", Rule: plan.EndpointPlace + name,
+		Reason: "the socket of an endpoint, by which programs inside reach an API (docs/credentials.md)"}
+	if !slices.Contains(x.Settings.Network.Endpoints, name) {
+		row.Decision, row.Reason = "absent", row.Reason+"; only runs with that endpoint have it"
+		row.Change = "endpoints = [\"" + name + "\"] in [network] of " + x.Sources.UserDir + "/config.toml"
+		row.Once = "sbx run --endpoint " + quoting.Shell(name)
+	}
+	return row
+}
