@@ -71,12 +71,7 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 	if e.path = cmp.Or(canon, path.Clean(p)); canon != "" && canon != typed {
 		e.Target = canon
 	}
-	if name, ok := strings.CutPrefix(path.Clean(p)+"/", plan.LoginPlace); ok && kind != "socket" {
-		e.Kind, e.Answers = "path", append(e.Answers, x.loginFolder(name))
-		return nil
-	}
-	if name, ok := strings.CutPrefix(path.Clean(p)+"/", plan.EndpointPlace); ok {
-		e.Kind, e.Answers = "socket", append(e.Answers, x.endpointSocket(name))
+	if x.given(path.Clean(p), kind, e) {
 		return nil
 	}
 	if st.Type == host.Socket || kind == "socket" || policy.HiddenBy(x.Env.Hidden, policy.KindSocket,

@@ -77,6 +77,19 @@ func (x *Explainer) secretName(p string, row *Answer) bool {
 	return true
 }
 
+// given answers for places of sbx's own that a run is given on purpose.
+func (x *Explainer) given(p, kind string, e *Explanation) bool {
+	if name, ok := strings.CutPrefix(p+"/", plan.LoginPlace); ok && kind != "socket" {
+		e.Kind, e.Answers = "path", append(e.Answers, x.loginFolder(name))
+		return true
+	}
+	name, ok := strings.CutPrefix(p+"/", plan.EndpointPlace)
+	if ok {
+		e.Kind, e.Answers = "socket", append(e.Answers, x.endpointSocket(name))
+	}
+	return ok
+}
+
 // loginFolder answers for what lies where the folders of logins are, which the host has elsewhere; name begins with
 // that of one.
 func (x *Explainer) loginFolder(name string) Answer {
