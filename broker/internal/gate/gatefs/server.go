@@ -76,7 +76,7 @@ type Options struct {
 	Unasked bool
 	// Marked says whether what is written has the mark of a decoy: it is not written. May be nil.
 	Marked func(pid int, path, text string) bool
-	// Root is the absolute path inside of the file system's own root.
+	// Root is the absolute path of the file system's own root outside, where repositories and witnesses find it.
 	Root string
 	// Granted is the directory that was granted, Root or one above it, and the repository's of a linked worktree: git
 	// writes where these are into .git files.
