@@ -214,6 +214,12 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		if err != nil || canon == "" || ownPlace(canon) {
 			continue // a rule about what does not exist is no mistake
 		}
+		if at, err := r.At(canon); err == nil && canon != p {
+			if key, lock := x.s.Widened(at); key != "" {
+				x.loss(r, "it leads to "+quoting.Quote(canon)+", and "+lock.String()+" has made "+key+" final")
+				continue
+			}
+		}
 		if st.Type == host.Dir && !tree {
 			if x.static && x.modeAt(canon) == planner.None {
 				x.loss(r, "mounts show a directory with all that is in it, or not at all; "+

@@ -31,6 +31,7 @@ type Rule struct {
 	path     pathname.Pattern
 	host     peer.Pattern
 	tls      string
+	lock     Origin // see Bound
 }
 
 // maxRules bounds one file; ten thousand are matched in about a millisecond.

@@ -166,6 +166,7 @@ func policyReplay(t Commands, c *policyCall) int {
 	if x.Settings.Effective, err = policy.Merge(layers, nil); err != nil {
 		return t.Fail(err)
 	}
+	x.Settings.Layers.Policy, _ = x.Settings.Bound(layers.Policy)
 	if err = x.Refresh(c.now); err != nil {
 		return t.Fail(err)
 	}

@@ -186,7 +186,10 @@ func policyShow(t Commands, c *policyCall) int {
 	rows := []ruleRow{}
 	for _, r := range s.Layers.Policy.Rules() {
 		row := rowOf(r)
+		lock, locked := r.Lock()
 		switch {
+		case locked:
+			row.Ignored = lock.String() + " has made final what it would widen"
 		case !r.Expires.IsZero() && !c.now.Before(r.Expires):
 			row.Ignored = "expired"
 		case r.Origin.Scope == policy.ScopeProject && !s.Layers.Trusted && r.Decision == policy.Allow:

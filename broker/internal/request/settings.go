@@ -106,6 +106,9 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	if err := r.withAgent(&s, env, src, flags); err != nil {
 		return s, err
 	}
+	var bound []policy.Notice
+	s.Layers.Policy, bound = s.Bound(s.Layers.Policy)
+	s.Notices = append(s.Notices, bound...)
 	if r.Beside() { // the session has these ports of the host's
 		s.Network.Publish = nil
 	}

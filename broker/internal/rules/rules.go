@@ -98,6 +98,7 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 	if a := x.Settings.Agent; a != nil {
 		store = store.With(policy.ScopeDefault, a.Rules...)
 	}
+	store, _ = x.Settings.Bound(store)
 	env := x.Env
 	env.Policy, env.Restricts = store.Match, store.Restricts
 	env.Reveals = x.Settings.Reveals(store)
@@ -119,6 +120,14 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 func (x *Files) Store(where string, list []policy.Rule) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if where != "org" {
+		for _, r := range list {
+			r.Origin.Scope = policy.ScopeUser
+			if key, lock := x.Settings.Widened(r); key != "" {
+				return fmt.Errorf("the rule would not count: %s is final, %s", key, lock)
+			}
+		}
+	}
 	var target edit.Target
 	vars := x.Sources.Vars
 	switch where {
