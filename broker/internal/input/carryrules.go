@@ -214,11 +214,8 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		if err != nil || canon == "" || ownPlace(canon) {
 			continue // a rule about what does not exist is no mistake
 		}
-		if at, err := r.At(canon); err == nil && canon != p {
-			if key, lock := x.s.Widened(at); key != "" {
-				x.loss(r, "it leads to "+quoting.Quote(canon)+", and "+lock.String()+" has made "+key+" final")
-				continue
-			}
+		if canon != p && x.locked(r, canon) {
+			continue
 		}
 		if st.Type == host.Dir && !tree {
 			if x.static && x.modeAt(canon) == planner.None {
@@ -258,6 +255,16 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Ruled: true,
 			Why: r.Origin.String()})
 	}
+}
+
+// locked says whether a rule would, where its path leads, widen what the organisation has made final, and says so.
+func (x *carrier) locked(r policy.Rule, canon string) bool {
+	at, err := r.At(canon)
+	key, lock := x.s.Widened(at)
+	if err == nil && key != "" {
+		x.loss(r, "it leads to "+quoting.Quote(canon)+", and "+lock.String()+" has made "+key+" final")
+	}
+	return err != nil || key != ""
 }
 
 // unwritable says whether a rule does not let a place be written that it is about, and says so.

@@ -96,7 +96,8 @@ func (s *Store) strange(r *Rule) bool { return r.Origin.Scope == ScopeProject &&
 // inForce says whether a rule counts: all but what a project allows that is not trusted, what any project reveals, and
 // what would widen a final key.
 func (s *Store) inForce(r *Rule) bool {
-	return r.lock == (Origin{}) && (r.Origin.Scope != ScopeProject || r.Decision != Reveal && (s.ProjectTrusted || r.Decision != Allow))
+	return r.lock == (Origin{}) &&
+		(r.Origin.Scope != ScopeProject || r.Decision != Reveal && (s.ProjectTrusted || r.Decision != Allow))
 }
 
 // counted is a rule with all that counts of it: of one of a project that is not trusted, which only takes away, what it
