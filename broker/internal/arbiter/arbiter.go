@@ -126,6 +126,16 @@ func (a *Arbiter) Stands(q decide.Ask) decide.Verdict {
 	return decide.Decide(q, env)
 }
 
+// Rules are the rules in force now, and how they decide.
+func (a *Arbiter) Rules() (list []policy.Rule, match func(policy.Query) (policy.Rule, bool)) {
+	a.refresh()
+	env, _ := a.environment()
+	if env.InForce == nil {
+		return nil, nil
+	}
+	return env.InForce(), env.Policy
+}
+
 // RuledOut says whether something is refused whatever anybody answers: not because nobody is there to be asked.
 func (a *Arbiter) RuledOut(q decide.Ask) bool {
 	a.refresh()

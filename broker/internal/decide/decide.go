@@ -88,6 +88,7 @@ type Verdict struct {
 type Env struct {
 	Policy    func(policy.Query) (policy.Rule, bool)      // policy.Store.Match
 	Restricts func(string, policy.Access, time.Time) bool // policy.Store.Restricts
+	InForce   func() []policy.Rule                        // policy.Store.InForce
 	Hidden    []policy.Hiding                             // policy.Effective.Concealed
 	// policy.Effective.Asks: asked about although something around is readable
 	Asks     []pathname.Pattern

@@ -51,7 +51,8 @@ type Network struct {
 	implied bool // by a profile: without it the run goes on
 	ask     atomic.Pointer[func(context.Context, decide.Ask) decide.Verdict]
 	arb     atomic.Pointer[arbiter.Arbiter]
-	listed  []peer.Pattern // without those of rules
+	listed  []peer.Pattern // by the settings
+	store   policy.Store   // of the start
 	stop    chan struct{}
 	over    sync.Once
 	mu      sync.Mutex
@@ -96,23 +97,25 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 			o.opt.Carrier = "none"
 		}
 	}
-	if err := o.list(hosts); err != nil {
+	store := s.Layers.Policy
+	if err := o.list(hosts, store); err != nil {
 		return nil, err
 	}
 	o.losses(s, in)
-	store := s.Layers.Policy
-	o.opt.Hosts = append(o.opt.Hosts, allowedByRules(store, time.Now())...)
+	o.store, o.opt.Ruled = store, allowedByRules(store, time.Now())
 	if o.opt.SNI && o.opt.All {
 		by.Say("network: connections need not name their host (network.tls) while every address is open")
 	}
 	o.opt.Cut = s.Network.Labelled == "cut"
-	o.opt.Denied = func(h peer.Host, port int) bool { return Denied(store, h, port) }
+	o.opt.Rules = o.rules
+	o.opt.Denied = func(h peer.Host, port int) bool { return Denied(o.rules().Match, h, port) }
 	if err := o.lead(s); err != nil {
 		return nil, err
 	}
 	o.proxies(s, in)
 	if !by.Dynamic {
 		o.heard(store, in)
+		ending(store, time.Now(), in)
 	}
 	if by.Dynamic && (reach != policy.AllHosts || by.Labels) && (reach != policy.NoHosts || leadsIn(s)) {
 		o.opt.Ask, o.opt.Stands = o.question, o.stands
@@ -258,18 +261,40 @@ func (o *Network) stands(q decide.Ask) decide.Verdict {
 // again.
 const followEvery = 2 * time.Second
 
-// follow closes what changed policy files do not allow any more.
+// rules are those of this moment: of the start as long as nothing runs that reads the files again.
+func (o *Network) rules() network.Rules {
+	if a := o.arb.Load(); a != nil {
+		if list, match := a.Rules(); match != nil {
+			return network.Rules{List: list, Match: match}
+		}
+	}
+	return network.Rules{List: o.store.InForce(), Match: o.store.Match}
+}
+
+// nextEnd is when the next rule about a host ends; zero: none does.
+func nextEnd(list []policy.Rule, now time.Time) (end time.Time) {
+	for _, r := range list {
+		if r.Kind == policy.KindHost && r.Expires.After(now) && (end.IsZero() || r.Expires.Before(end)) {
+			end = r.Expires
+		}
+	}
+	return end
+}
+
+// follow closes what changed policy files do not allow any more, and what has ended.
 func (o *Network) follow(a *arbiter.Arbiter) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
+	end := nextEnd(o.store.InForce(), time.Now())
 	for seen := a.Refreshed(); ; {
 		select {
 		case <-o.stop:
 			return
 		case <-tick.C:
 		}
-		if n := a.Refreshed(); n != seen {
-			seen = n
+		now := time.Now()
+		if n := a.Refreshed(); n != seen || !end.IsZero() && !now.Before(end) {
+			seen, end = n, nextEnd(o.rules().List, now)
 			<-o.made
 			if o.net != nil {
 				o.net.Reconsider()
@@ -333,9 +358,7 @@ func (o *Network) Start(a *arbiter.Arbiter, log *audit.Writer, init int) {
 	ask := a.Ask
 	o.ask.Store(&ask)
 	o.arb.Store(a)
-	if o.opt.Stands != nil {
-		go o.follow(a)
-	}
+	go o.follow(a)
 }
 
 // OwnLog is Start where the record is of the network alone, and ends with it.

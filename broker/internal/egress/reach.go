@@ -3,6 +3,7 @@
 package egress
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -63,7 +64,7 @@ func implied(s request.Settings) bool {
 }
 
 // list reads the hosts that the settings name.
-func (o *Network) list(hosts []string) error {
+func (o *Network) list(hosts []string, store policy.Store) error {
 	for _, h := range hosts {
 		p, err := peer.ParsePattern(h)
 		if err != nil {
@@ -72,6 +73,9 @@ func (o *Network) list(hosts []string) error {
 		if p.SNI() && o.opt.All {
 			return &planner.Refusal{What: "tls=sni of " + quoting.Quote(h) + " means nothing while every address is open",
 				Hint: "leave --allow-network away"}
+		}
+		if err := o.denied(p, h, store); err != nil {
+			return err
 		}
 		o.opt.Hosts = append(o.opt.Hosts, p)
 	}
@@ -91,6 +95,34 @@ func (o *Network) losses(s request.Settings, in *planner.Input) {
 			Why: "this host gives you no sockets for it, by which alone echo requests could leave, so they are refused",
 			Fix: NoPingFix})
 	}
+}
+
+// ending says which rules end too late: nobody looks at them again in a static session.
+func ending(store policy.Store, now time.Time, in *planner.Input) {
+	for _, r := range store.InForce() {
+		if r.Kind == policy.KindHost && r.Decision == policy.Allow && r.Expires.After(now) {
+			what := "rule " + quoting.ASCII(r.String()) + " (" + r.Origin.String() + ")"
+			in.Losses = append(in.Losses, planner.Loss{What: what,
+				Why: "what is open from the start stays until the session ends, also when the rule has ended before"})
+		}
+	}
+}
+
+// denied refuses an address or a range of this run's options, all of which the organisation denies.
+func (o *Network) denied(p peer.Pattern, text string, store policy.Store) error {
+	at, ok := p.Prefix()
+	if !ok || !slices.Contains(o.by.Request.AllowHosts, text) {
+		return nil
+	}
+	port, _ := p.Ports()
+	r, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: peer.Host{Addr: at.Addr()},
+		Port: cmp.Or(int(port), 443), Access: policy.Connect, Now: time.Now()})
+	of, address := r.Host().Prefix()
+	if !ok || r.Decision != policy.Deny || r.Origin.Scope != policy.ScopeOrg || address && of.Bits() > at.Bits() {
+		return nil
+	}
+	return &planner.Refusal{What: "--allow-host " + quoting.Quote(text) + " is refused by the organisation: " +
+		quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}
 }
 
 // allowedByRules are the hosts that rules allow now: those of a project only where it is trusted.
@@ -124,13 +156,13 @@ const NoPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; 
 
 // Denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is
 // named.
-func Denied(store policy.Store, h peer.Host, port int) bool {
+func Denied(match func(policy.Query) (policy.Rule, bool), h peer.Host, port int) bool {
 	ports := []int{port}
 	if port == 0 {
 		ports = []int{443, 80}
 	}
 	for _, p := range ports {
-		rule, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect,
+		rule, ok := match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect,
 			Now: time.Now()})
 		if !ok || rule.Decision != policy.Deny {
 			return false
@@ -166,7 +198,9 @@ func (o *Network) proxies(s request.Settings, in *planner.Input) {
 				continue
 			}
 		} else if !o.opt.All &&
-			!slices.ContainsFunc(o.opt.Hosts, func(p peer.Pattern) bool { return p.Match(h, port, false) }) {
+			!slices.ContainsFunc(slices.Concat(o.opt.Hosts, o.opt.Ruled), func(p peer.Pattern) bool {
+				return p.Match(h, port, false)
+			}) {
 			continue
 		}
 		if o.opt.All && h.Addr.IsValid() {

@@ -150,7 +150,7 @@ func TestDenied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Denied(all, h, x.port); got != x.want {
+		if got := Denied(all.Match, h, x.port); got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}
@@ -177,7 +177,7 @@ func TestProxies(t *testing.T) {
 		"an address, all open": {"http://192.0.2.7:3128", true, nil, nil, true},
 	} {
 		o := &Network{by: Asked{Env: []string{"https_proxy=" + x.value, "no_proxy=.local"}}, opt: network.Options{All: x.all}}
-		if err := o.list(x.hosts); err != nil {
+		if err := o.list(x.hosts, policy.Store{}); err != nil {
 			t.Fatal(err)
 		}
 		in := &planner.Input{}
@@ -205,7 +205,7 @@ func TestListRefuses(t *testing.T) {
 		"a name in an open list": {true, "a.example:443,tls=sni", "means nothing while every address is open"},
 	} {
 		o := &Network{opt: network.Options{All: x.all}}
-		if err := o.list([]string{x.host}); err == nil || !strings.Contains(err.Error(), x.want) {
+		if err := o.list([]string{x.host}, policy.Store{}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -223,5 +223,47 @@ func TestNsswitch(t *testing.T) {
 		if got := nsswitchText(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestRulesOfTheOrganisationAboutAddresses: an option for what the organisation denies altogether is refused; one that
+// is about more, and what another denies, begins.
+func TestRulesOfTheOrganisationAboutAddresses(t *testing.T) {
+	for _, x := range []struct {
+		scope            policy.Scope
+		rule, host, want string
+	}{
+		{policy.ScopeOrg, "192.0.2.2", "192.0.2.2:99", "is refused by the organisation: deny connect 192.0.2.2"},
+		{policy.ScopeOrg, "192.0.2.0/24:99", "192.0.2.0/25:99",
+			"is refused by the organisation: deny connect 192.0.2.0/24:99"},
+		{policy.ScopeOrg, "192.0.2.0", "192.0.2.0/24:99", ""}, {policy.ScopeOrg, "192.0.2.2:98", "192.0.2.2:99", ""},
+		{policy.ScopeUser, "192.0.2.2", "192.0.2.2:99", ""},
+	} {
+		store := policy.Store{}.With(x.scope, rule(t, x.rule, policy.Deny, x.scope, time.Time{}))
+		o := &Network{by: Asked{Request: &request.Request{AllowHosts: []string{x.host}}}}
+		err := o.list([]string{x.host}, store)
+		if (err != nil) != (x.want != "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
+// TestRulesThatEnd: in a static session a rule that ends is a loss, and one that does not, or has ended, is none.
+func TestRulesThatEnd(t *testing.T) {
+	now := time.Now()
+	store := policy.Store{}.With(policy.ScopeUser,
+		rule(t, "soon.example", policy.Allow, policy.ScopeUser, now.Add(time.Hour)),
+		rule(t, "192.0.2.1", policy.Allow, policy.ScopeUser, now.Add(time.Minute)),
+		rule(t, "ended.example", policy.Allow, policy.ScopeUser, now.Add(-time.Hour)),
+		rule(t, "always.example", policy.Allow, policy.ScopeUser, time.Time{}),
+		rule(t, "no.example", policy.Deny, policy.ScopeUser, now.Add(time.Hour)))
+	var in planner.Input
+	ending(store, now, &in)
+	if len(in.Losses) != 2 || !strings.Contains(in.Losses[0].What, "soon.example") ||
+		!strings.Contains(in.Losses[1].What, "192.0.2.1") || !strings.Contains(in.Losses[0].Why, "when the rule has ended") {
+		t.Errorf("%+v", in.Losses)
+	}
+	if end := nextEnd(store.InForce(), now); !end.Equal(now.Add(time.Minute)) {
+		t.Errorf("it is looked again at %v", end)
 	}
 }

@@ -69,7 +69,7 @@ func (n *Network) decideHeld(dst netip.AddrPort, f flow) {
 			life = max(time.Second, min(life, time.Until(v.Until)))
 		}
 		list := n.answered(v, dst.Port(), isName)
-		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err == nil && isName {
+		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err == nil {
 			n.names.recordOpened(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
 		}
 	} else {

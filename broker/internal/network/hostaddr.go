@@ -13,9 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isClosed says whether names may not lead to an address. A range in the list opens it.
+// isClosed says whether names may not lead to an address: one that is denied where no port is named, and one of the
+// host or of a private network that no range opens.
 func (n *Network) isClosed(a netip.Addr) bool {
-	return !listed(a, n.o.Hosts) && contains(*n.closed.Load(), a)
+	if n.isDenied(netip.AddrPortFrom(a, 443)) && n.isDenied(netip.AddrPortFrom(a, 80)) {
+		return true
+	}
+	return !n.isOpened(a) && contains(*n.closed.Load(), a)
 }
 
 // watchAddresses hears of addresses that the host is given or loses. The channel is closed at the context's end, and

@@ -4,6 +4,7 @@ package network
 
 import (
 	"context"
+	"slices"
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/policy/peer"
@@ -45,7 +46,7 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 // listed is what the list and the rules allow a name now, without a question.
 func (n *Network) listed(h peer.Host) judgement {
 	j := judgement{}
-	for _, p := range n.o.Hosts {
+	for _, p := range slices.Concat(n.o.Hosts, n.o.Ruled) {
 		if _, isRange := p.Prefix(); isRange || !p.MatchHost(h) || !n.stillStands(h, p) {
 			continue
 		}
@@ -77,14 +78,23 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 // Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist
 // stay.
 func (n *Network) Reconsider() {
-	for name, wasListed := range n.names.opened() {
+	if list := n.decidedNow(); !slices.Equal(list, *n.decided.Load()) {
+		n.decided.Store(&list)
+		if err := n.rules.redecide(list); err != nil {
+			n.lost("having changed rules about addresses act: " + err.Error())
+		}
+	}
+	for name, to := range n.names.opened() {
 		h, err := peer.Parse(name)
-		if err != nil || h.Name == "" {
+		if err != nil {
 			continue
 		}
-		gone := wasListed && !n.listed(h).allow
-		if !gone && n.o.Stands != nil {
+		gone := h.Name != "" && to.listed && !n.listed(h).allow
+		if !gone && n.o.Stands != nil && h.Name != "" {
 			gone = n.o.Stands(hostAsk(name, 443)).Decision == decide.Deny
+		}
+		for _, p := range to.ports {
+			gone = gone || h.Name == "" && n.o.Stands(hostAsk(name, p.lo)).Decision != decide.Allow
 		}
 		if gone {
 			n.Forget(name)

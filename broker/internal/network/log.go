@@ -125,6 +125,8 @@ func (n *Network) refused(f flow) {
 			"could leave"
 	case e.Proto == "tcp" && n.rules.isRefused(f.dst):
 		e.Reason = "an answer or a rule refused it"
+	case n.isDenied(f.dst):
+		e.Reason = "a rule denies the address"
 	case n.isClosed(f.dst.Addr()):
 		e.Reason = "an address of the host or of a private network"
 	case e.Host != "":

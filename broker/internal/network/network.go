@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,8 @@ import (
 // Options say what a sandbox may reach.
 type Options struct {
 	All       bool           // every public address; Hosts are what is open beyond them
-	Hosts     []peer.Pattern // names and ranges
+	Hosts     []peer.Pattern // names and ranges that are listed
+	Ruled     []peer.Pattern // what rules allow at the start
 	HostPorts []uint16       // of the host's loopback
 	SNI       bool           // connections to names must name them on ports 80 and 443, whatever their patterns say
 	Publish   []Publish
@@ -40,6 +42,8 @@ type Options struct {
 	Maps func(pid int) error
 	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
 	Denied func(h peer.Host, port int) bool
+	// Rules are the rules of this moment, for what they say of addresses. May be nil.
+	Rules func() Rules
 	// Ask is called for what is not listed and blocks until it is decided. nil: it is refused.
 	Ask func(context.Context, decide.Ask) decide.Verdict
 	// Cut ends connections that are open when the session begins to carry labels; else what they send is asked about.
@@ -90,6 +94,7 @@ type Network struct {
 	sought  bucket // searches for refused programs, in milliseconds
 	notes   notes
 	closed  atomic.Pointer[[]netip.Prefix]
+	decided atomic.Pointer[[]decided]
 	ctx     context.Context
 	cancel  context.CancelFunc
 	once    sync.Once
@@ -220,7 +225,7 @@ func loopbackSockets(port uint16, v6 bool) []netns.Socket {
 // build makes namespace, rules and resolver.
 func (n *Network) build() error {
 	v6 := haveIPv6()
-	classes := classesOf(n.o.Hosts, n.o.SNI)
+	classes := classesOf(slices.Concat(n.o.Hosts, n.o.Ruled), n.o.SNI)
 	if n.o.All {
 		classes = nil
 	}
@@ -271,6 +276,9 @@ func (n *Network) setRules(to, log *os.File, classes []ports) error {
 	if n.o.Ask != nil {
 		n.rules.classes = append(n.rules.classes, ports{lo: 1, hi: 65535})
 	}
+	list := n.decidedNow()
+	n.decided.Store(&list)
+	n.rules.decided = list
 	if err := n.rules.setUp(&n.o, *n.closed.Load()); err != nil {
 		return fmt.Errorf("setting the sandbox's network rules: %w", err)
 	}

@@ -57,13 +57,15 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// opened are the names that have opened something, and whether they did without a question.
-func (r *resolver) opened() map[string]bool {
+// opened are the names that have opened something, and addresses that somebody was asked about: for which ports, and
+// whether they did without a question.
+func (r *resolver) opened() map[string]openedFor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := map[string]bool{}
+	out := map[string]openedFor{}
 	for o, to := range r.openings {
-		out[o.name] = out[o.name] || to.listed
+		all := out[o.name]
+		out[o.name] = openedFor{ports: append(all.ports, to.ports...), listed: all.listed || to.listed}
 	}
 	return out
 }

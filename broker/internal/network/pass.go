@@ -31,7 +31,7 @@ const helloPatience = 30 * time.Second
 // address.
 func (n *Network) pass(c net.Conn) {
 	to, err := originalTo(c)
-	if err != nil || n.isClosed(to.Addr()) || c.LocalAddr().String() == to.String() {
+	if err != nil || n.isClosed(to.Addr()) || n.isDenied(to) || c.LocalAddr().String() == to.String() {
 		refuse(c) // somebody came here of his own accord
 		return
 	}
@@ -118,6 +118,9 @@ func (p *passage) allowed(name string) error {
 	}
 	if p.n.isClosed(p.to.Addr()) {
 		return p.deny(name, errors.New("the address is one of this host's by now"))
+	}
+	if p.n.isDenied(p.to) {
+		return p.deny(name, errors.New("a rule denies the address"))
 	}
 	if p.n.o.Denied != nil && p.n.o.Denied(peer.Host{Name: name}, int(p.to.Port())) {
 		return p.deny(name, fmt.Errorf("a rule denies %s", name))

@@ -205,7 +205,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 	}
 	if len(a.refused) > 0 {
 		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], By: r.by(w), Denied: true,
-			Reason: "it leads to an address of the host or of a private network"})
+			Reason: "it leads to an address of the host, of a private network, or one that a rule denies"})
 		if len(a.addrs) == 0 {
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}

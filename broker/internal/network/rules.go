@@ -61,8 +61,9 @@ var errGone = errors.New("the network has been closed")
 type rules struct {
 	c       *nft.Conn
 	classes []ports // what names are open for; class i has the sets ci-4 and ci-6
-	limited bool    // see Limit
-	made    int     // how often the table was made
+	decided []decided
+	limited bool // see Limit
+	made    int  // how often the table was made
 	mu      sync.Mutex
 	open    map[string]time.Time // set and key → when the kernel drops it
 }
@@ -113,6 +114,7 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	r.sets(b, o)
 	r.refusal(b)
 	r.pass(b)
+	b.Chain(addressChain)
 	within(b, own)
 	b.BaseChain("output", "filter", nft.Output, nft.PrioAfter, false)
 	b.Rule("output", nft.LeavingLo(), nft.Goto("within"))
@@ -130,7 +132,7 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 		}
 		b.Rule("output", nft.IPv6(), nft.Ping(true), nft.Goto("refuse"))
 	}
-	r.addresses(b, o, closed)
+	r.closing(b, closed)
 	switch {
 	case r.limited:
 		r.listed(b, o, "ask")
@@ -161,22 +163,10 @@ func (r *rules) sets(b *nft.Batch, o *Options) {
 	}
 }
 
-// addresses are the rules about addresses: what is listed as one passes, what is closed does not. A session that
-// carries labels is asked about the former as well, and nothing but TCP can wait.
-func (r *rules) addresses(b *nft.Batch, o *Options, closed []netip.Prefix) {
-	chain := "pass"
-	if r.limited {
-		chain = "ask"
-	}
-	for _, h := range o.Hosts {
-		if p, ok := h.Prefix(); ok {
-			for _, q := range portsOf(h, false) {
-				if !r.limited || !q.udp && !q.icmp {
-					b.Rule("output", to(p), q.match(p.Addr().Is6()), nft.Goto(chain))
-				}
-			}
-		}
-	}
+// closing are the rules about addresses: what is decided about them, and what is closed.
+func (r *rules) closing(b *nft.Batch, closed []netip.Prefix) {
+	r.addresses(b)
+	b.Rule("output", nft.Jump(addressChain))
 	for _, p := range closed {
 		b.Rule("output", to(p), nft.Goto("refuse"))
 	}
@@ -198,7 +188,7 @@ func (r *rules) listed(b *nft.Batch, o *Options, chain string) {
 		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
 		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
 	}
-	for _, h := range o.Hosts {
+	for _, h := range slices.Concat(o.Hosts, o.Ruled) {
 		if h.Any() && !r.limited { // every address that is not closed
 			for _, q := range portsOf(h, false) {
 				b.Rule(chain, nft.IPv4(), q.match(false), nft.Goto("pass"))

@@ -5,6 +5,7 @@ package network
 import (
 	"net/netip"
 	"os"
+	"slices"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -28,7 +29,7 @@ const ServedAddress = plan.Served
 func (n *Network) Serve(dir string) error {
 	defer n.closeServed()
 	var open []netip.Prefix
-	for _, h := range n.o.Hosts {
+	for _, h := range slices.Concat(n.o.Hosts, n.o.Ruled) {
 		if p, ok := h.Prefix(); ok {
 			open = append(open, p)
 		}

@@ -57,7 +57,7 @@ func (r *rules) limit(o *Options, closed []netip.Prefix) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o.All && !r.limited {
-		r.classes = append(classesOf(o.Hosts, false), r.classes...)
+		r.classes = append(classesOf(slices.Concat(o.Hosts, o.Ruled), false), r.classes...)
 	}
 	r.limited = true
 	r.made++

@@ -100,7 +100,7 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 	}
 	store, _ = x.Settings.Bound(store)
 	env := x.Env
-	env.Policy, env.Restricts = store.Match, store.Restricts
+	env.Policy, env.Restricts, env.InForce = store.Match, store.Restricts, store.InForce
 	env.Reveals = x.Settings.Reveals(store)
 	if x.Labels {
 		env.Labels = &decide.Labels{Of: store.LabelsOf, Unheard: func(q policy.Query, labels []string) []string {

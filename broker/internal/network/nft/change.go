@@ -52,6 +52,12 @@ func (b *Batch) Chain(name string) {
 		rtnl.Text(unix.NFTA_CHAIN_NAME, name))
 }
 
+// Empty takes all rules out of a chain.
+func (b *Batch) Empty(chain string) {
+	b.add(unix.NFT_MSG_DELRULE, 0, "emptying chain "+chain, rtnl.Text(unix.NFTA_RULE_TABLE, b.table),
+		rtnl.Text(unix.NFTA_RULE_CHAIN, chain))
+}
+
 // Rule appends a rule.
 func (b *Batch) Rule(chain string, exprs ...Expr) {
 	var list [][]byte
@@ -336,6 +342,9 @@ func Drop() Expr { return verdict(dropIt, "") }
 
 // Goto goes on in another chain and does not come back.
 func Goto(chain string) Expr { return verdict(unix.NFT_GOTO, chain) }
+
+// Jump goes on in another chain, and comes back at its end.
+func Jump(chain string) Expr { return verdict(unix.NFT_JUMP, chain) }
 
 // Reject answers that an administrator forbids it, which connect(2) reports as EHOSTUNREACH, with IPv6 as EACCES.
 func Reject() Expr {

@@ -1,0 +1,232 @@
+//go:build linux
+
+package network
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sbx.example/sbx/broker/internal/network/nft"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+)
+
+// decided is what is decided about a prefix's addresses at ports of one protocol, whatever name leads there: they pass,
+// or are refused. Of a list the first one that is about an address and a port holds.
+type decided struct {
+	to    netip.Prefix
+	ports ports
+	pass  bool
+}
+
+// addressChain has the rules of what is decided. It can be written anew while all else stays.
+const addressChain = "addresses"
+
+// Rules are the policy's rules of one moment. The zero value is none.
+type Rules struct {
+	List  []policy.Rule // those in force
+	Match func(policy.Query) (policy.Rule, bool)
+}
+
+// decideAddresses says what ranges and rules decide about addresses, the narrowest prefix first. asks says that
+// somebody can be asked about the rest.
+func decideAddresses(ranges []peer.Pattern, r Rules, asks bool, now time.Time) []decided {
+	var known []peer.Pattern
+	for _, h := range ranges {
+		if _, ok := h.Prefix(); ok {
+			known = append(known, h)
+		}
+	}
+	d := decider{listed: known, rules: r, asks: asks, now: now}
+	for _, x := range r.List {
+		if _, ok := x.Host().Prefix(); !ok || x.Kind != policy.KindHost || !x.Expires.IsZero() && !now.Before(x.Expires) {
+			continue
+		}
+		known = append(known, x.Host())
+		if x.Decision == policy.Allow {
+			d.allowed = append(d.allowed, x.Host())
+		}
+	}
+	var all []netip.Prefix
+	for _, h := range known {
+		p, _ := h.Prefix()
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b netip.Prefix) int { return cmp.Or(b.Bits()-a.Bits(), a.Addr().Compare(b.Addr())) })
+	all = slices.Compact(all)
+	var out []decided
+	for i, p := range all {
+		if a, ok := apart(p, all[:i]); ok { // what holds there holds in all of p that is left
+			out = append(out, d.about(p, a, known)...)
+		}
+	}
+	return out
+}
+
+// apart is an address of p that is in none of the narrower prefixes.
+func apart(p netip.Prefix, narrower []netip.Prefix) (netip.Addr, bool) {
+	a := p.Addr()
+	for i := 0; i < len(narrower); i++ {
+		if q := narrower[i]; q.Contains(a) {
+			last := a.AsSlice()
+			for bit := q.Bits(); bit < a.BitLen(); bit++ {
+				last[bit/8] |= 0x80 >> (bit % 8)
+			}
+			a, _ = netip.AddrFromSlice(last)
+			if a = a.Next(); !p.Contains(a) {
+				return a, false
+			}
+			i = -1
+		}
+	}
+	return a, true
+}
+
+type decider struct {
+	listed, allowed []peer.Pattern // by the settings, and by rules
+	rules           Rules
+	asks            bool
+	now             time.Time
+}
+
+// about decides about a prefix, of which a is an address like all others.
+func (d *decider) about(p netip.Prefix, a netip.Addr, known []peer.Pattern) []decided {
+	cuts := []int{1, 80, 81, 443, 444, 1 << 16}
+	for _, h := range known {
+		if lo, hi := h.Ports(); lo != 0 && h.MatchHost(peer.Host{Addr: a}) {
+			cuts = append(cuts, int(lo), int(hi)+1)
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	var out []decided
+	refused := 0 // protocols of which nothing passes
+	for _, of := range [...]ports{{}, {udp: true}, {icmp: true}} {
+		var last *decided
+		for i, lo := range cuts[:len(cuts)-1] {
+			x := of
+			if x.lo, x.hi = uint16(lo), uint16(cuts[i+1]-1); of.icmp {
+				x.lo, x.hi = 443, 443 // as for a name
+			}
+			pass, ok := d.verdict(peer.Host{Addr: a}, x)
+			switch {
+			case !ok:
+				last = nil
+			case last != nil && last.pass == pass:
+				last.ports.hi = x.hi
+			default:
+				out = append(out, decided{p, x, pass})
+				last = &out[len(out)-1]
+			}
+			if of.icmp {
+				break
+			}
+		}
+		if last != nil && !last.pass && (of.icmp || last.ports.lo == 1 && last.ports.hi == 65535) {
+			refused++
+		}
+	}
+	if refused == 3 {
+		return []decided{{to: p}} // by any protocol
+	}
+	for i := range out {
+		if out[i].ports.icmp {
+			out[i].ports = ports{icmp: true}
+		}
+	}
+	return out
+}
+
+// verdict is about one address at ports that rules and lists do not tell apart.
+func (d *decider) verdict(h peer.Host, p ports) (pass, ok bool) {
+	covers := func(q peer.Pattern) bool {
+		if q.UDP() != p.udp || q.ICMP() != p.icmp || !q.MatchHost(h) {
+			return false
+		}
+		return q.ICMP() || slices.ContainsFunc(portsOf(q, false), func(of ports) bool { return of.contains(p.lo) })
+	}
+	listed := slices.ContainsFunc(d.listed, covers)
+	var r policy.Rule
+	ruled := false
+	if d.rules.Match != nil {
+		r, ruled = d.rules.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: int(p.lo), Access: policy.Connect,
+			Now: d.now})
+	}
+	if ruled && r.Decision != policy.Allow {
+		asked := r.Decision == policy.Ask && d.asks
+		_, address := r.Host().Prefix()
+		return false, !asked && (address || listed) // one about everybody is about names first
+	}
+	if p.udp || p.icmp { // rules that allow TCP say nothing of these
+		pass = listed || slices.ContainsFunc(d.allowed, covers)
+		return pass, pass
+	}
+	return ruled || listed, ruled || listed
+}
+
+// addresses writes what is decided about addresses. A session that carries labels is asked about what passes as well,
+// and nothing but TCP can wait.
+func (r *rules) addresses(b *nft.Batch) {
+	open := "pass"
+	if r.limited {
+		open = "ask"
+	}
+	for _, d := range r.decided {
+		chain := "refuse"
+		if d.pass {
+			chain = open
+		}
+		switch p := d.ports; {
+		case p == ports{}:
+			b.Rule(addressChain, to(d.to), nft.Goto(chain))
+		case !r.limited || !d.pass || !p.udp && !p.icmp:
+			b.Rule(addressChain, to(d.to), p.match(d.to.Addr().Is6()), nft.Goto(chain))
+		}
+	}
+}
+
+// redecide writes anew what is decided about addresses, in one moment.
+func (r *rules) redecide(list []decided) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.decided = list
+	b := nft.NewBatch(table)
+	b.Empty(addressChain)
+	r.addresses(b)
+	return r.c.Commit(b)
+}
+
+// decidedNow is what is decided about addresses by the rules of this moment.
+func (n *Network) decidedNow() []decided {
+	var r Rules
+	if n.o.Rules != nil {
+		r = n.o.Rules()
+	}
+	return decideAddresses(n.o.Hosts, r, n.o.Ask != nil, time.Now())
+}
+
+// isDenied says whether a rule about the address itself refuses connections to it.
+func (n *Network) isDenied(at netip.AddrPort) bool {
+	d, ok := n.decidedAbout(at)
+	return ok && !d.pass
+}
+
+func (n *Network) decidedAbout(at netip.AddrPort) (decided, bool) {
+	if list := n.decided.Load(); list != nil {
+		for _, d := range *list {
+			if d.to.Contains(at.Addr()) && (d.ports == ports{} ||
+				!d.ports.udp && !d.ports.icmp && d.ports.contains(at.Port())) {
+				return d, true
+			}
+		}
+	}
+	return decided{}, false
+}
+
+// isOpened says whether a range is open that holds an address.
+func (n *Network) isOpened(a netip.Addr) bool {
+	list := n.decided.Load()
+	return list != nil && slices.ContainsFunc(*list, func(d decided) bool { return d.pass && d.to.Contains(a) })
+}

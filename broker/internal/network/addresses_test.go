@@ -1,0 +1,103 @@
+//go:build linux
+
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+)
+
+func hostRules(t *testing.T, scope policy.Scope, texts ...string) (out []policy.Rule) {
+	t.Helper()
+	for _, text := range texts {
+		word, pattern, _ := strings.Cut(text, " ")
+		d := map[string]policy.Decision{"allow": policy.Allow, "deny": policy.Deny, "ask": policy.Ask}[word]
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindHost, Pattern: pattern, Decision: d,
+			Origin: policy.Origin{Scope: scope}}, policy.Vars{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// TestRulesAboutAddresses: what the kernel and the resolver are told of addresses is what the rules say of each, before
+// what a list of ranges says.
+func TestRulesAboutAddresses(t *testing.T) {
+	for name, c := range map[string]struct {
+		listed, org, user []string
+		asks              bool
+		want              map[string]string // of an address and port; with /udp; "" is nothing
+	}{
+		"a range and no rule": {listed: []string{"192.0.2.0/24:99", "192.0.2.0/24:53/udp"}, want: map[string]string{
+			"192.0.2.2:99": "pass", "192.0.2.2:98": "", "192.0.2.2:53/udp": "pass", "192.0.3.2:99": ""}},
+		"the organisation's": {listed: []string{"192.0.2.0/24:99", "192.0.2.0/24:53/udp"}, org: []string{"deny 192.0.2.2"},
+			user: []string{"allow 192.0.2.2:99"}, want: map[string]string{"192.0.2.2:99": "refuse",
+				"192.0.2.2:53/udp": "refuse", "192.0.2.2:443": "refuse", "192.0.2.3:99": "pass", "192.0.2.1:53/udp": "pass"}},
+		"its first address": {listed: []string{"192.0.2.0/24:99"}, user: []string{"deny 192.0.2.0/25", "deny 192.0.2.128"},
+			want: map[string]string{"192.0.2.0:99": "refuse", "192.0.2.128:99": "refuse", "192.0.2.129:99": "pass"}},
+		"one port": {listed: []string{"192.0.2.0/24:1-99"}, user: []string{"deny 192.0.2.2:22"}, want: map[string]string{
+			"192.0.2.2:21": "pass", "192.0.2.2:22": "refuse", "192.0.2.2:23": "pass", "192.0.2.3:22": "pass"}},
+		"a narrower word": {user: []string{"deny 10.0.0.0/8", "allow 10.1.0.0/16", "deny 10.1.0.1"}, want: map[string]string{
+			"10.0.0.1:443": "refuse", "10.1.0.1:443": "refuse", "10.1.0.2:443": "pass", "10.1.0.2:22": "refuse"}},
+		"a later scope": {org: []string{"allow 10.0.0.1"}, user: []string{"deny 10.0.0.0/8"}, want: map[string]string{
+			"10.0.0.1:443": "refuse"}},
+		"who is asked": {listed: []string{"10.0.0.0/8"}, user: []string{"ask 10.0.0.1"}, asks: true,
+			want: map[string]string{"10.0.0.2:443": "pass"}},
+		"nobody to ask": {listed: []string{"10.0.0.0/8"}, user: []string{"ask 10.0.0.1"}, want: map[string]string{
+			"10.0.0.1:443": "refuse", "10.0.0.2:443": "pass"}},
+		"everybody": {listed: []string{"10.0.0.0/8"}, user: []string{"deny *"}, want: map[string]string{
+			"10.0.0.2:443": "refuse", "192.0.2.1:443": ""}},
+	} {
+		var s policy.Store
+		s = s.With(policy.ScopeOrg, hostRules(t, policy.ScopeOrg, c.org...)...)
+		s = s.With(policy.ScopeUser, hostRules(t, policy.ScopeUser, c.user...)...)
+		var listed []peer.Pattern
+		for _, text := range c.listed {
+			p, err := peer.ParsePattern(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed = append(listed, p)
+		}
+		list := decideAddresses(listed, Rules{List: s.InForce(), Match: s.Match}, c.asks, time.Now())
+		for at, want := range c.want {
+			text, udp := strings.CutSuffix(at, "/udp")
+			to := netip.MustParseAddrPort(text)
+			i := slices.IndexFunc(list, func(d decided) bool {
+				return d.to.Contains(to.Addr()) && (d.ports == ports{} || d.ports.udp == udp && !d.ports.icmp &&
+					d.ports.contains(to.Port()))
+			})
+			got := ""
+			if i >= 0 {
+				got = map[bool]string{true: "pass", false: "refuse"}[list[i].pass]
+			}
+			if got != want {
+				t.Errorf("%s: %s: %q, want %q: %s", name, at, got, want, fmt.Sprint(list))
+			}
+		}
+	}
+}
+
+// TestDeniedAddressesAreNoAnswers: a name leads to no address that a rule denies, whatever range holds it.
+func TestDeniedAddressesAreNoAnswers(t *testing.T) {
+	n := &Network{}
+	n.closed.Store(&[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	p, _ := peer.ParsePattern("10.0.0.0/8:443")
+	s := policy.Store{}.With(policy.ScopeUser, hostRules(t, policy.ScopeUser, "deny 10.0.0.1", "deny 192.0.2.1",
+		"deny 192.0.2.2:22")...)
+	list := decideAddresses([]peer.Pattern{p}, Rules{List: s.InForce(), Match: s.Match}, false, time.Now())
+	for at, want := range map[string]bool{"10.0.0.1": true, "10.0.0.2": false, "192.0.2.1": true, "192.0.2.2": false} {
+		if n.decided.Store(&list); n.isClosed(netip.MustParseAddr(at)) != want {
+			t.Errorf("%s: closed: %t", at, !want)
+		}
+	}
+}
