@@ -351,40 +351,61 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 	}
 }
 
-// note writes to the record, or keeps it until there is one.
-func (s *Service) note(e audit.Event) { s.put(e, (*audit.Writer).Note) }
+// recorder is a way to write to the record.
+type recorder func(*audit.Writer, audit.Event) (audit.Event, error)
 
-// put is note by another way to write.
-func (s *Service) put(e audit.Event, put func(*audit.Writer, audit.Event) (audit.Event, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// note writes to the record, or keeps it until there is one. Where it cannot, nothing more is used.
+func (g *Grants) note(e audit.Event) { g.noteBy(e, (*audit.Writer).Note) }
+
+func (g *Grants) noteBy(e audit.Event, write recorder) {
+	g.mu.Lock()
+	err := g.put(e, write)
+	ends := err != nil && !g.over && g.proc != nil
+	g.over = g.over || ends
+	g.mu.Unlock()
+	if ends {
+		_ = g.proc.Kill()
+		g.by.Warn("sbx-proxy was ended, because what it did cannot be recorded: " + err.Error() +
+			": the hosts of credentials cannot be reached any more")
+	}
+}
+
+// put is noteBy; s.mu is held.
+func (s *Service) put(e audit.Event, write recorder) (err error) {
 	switch {
 	case s.log != nil:
-		_, _ = put(s.log, e)
-	case !s.closed && len(s.early) < maxEarly:
+		_, err = write(s.log, e)
+	case s.closed:
+	case len(s.early) < maxEarly:
 		s.early = append(s.early, e)
+	default:
+		err = errors.New("there was too much of it before there was a record")
 	}
+	return err
 }
 
 // maxEarly bounds what is kept: there is hardly anything before the program runs.
 const maxEarly = 100
 
 // Record has the grants and every use written down.
-func (g *Grants) Record(log *audit.Writer) {
+func (g *Grants) Record(log *audit.Writer) error {
 	if g == nil {
-		return
-	}
-	for _, name := range g.names {
-		_, _ = log.Note(audit.Event{Kind: audit.KindGrant, UID: os.Getuid(), Op: "use", Decision: "allow", Life: "session",
-			Reason: name})
+		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.log = log
-	for _, e := range g.early {
-		_, _ = log.Note(e)
+	var first []audit.Event
+	for _, name := range g.names {
+		first = append(first, audit.Event{Kind: audit.KindGrant, UID: os.Getuid(), Op: "use", Decision: "allow",
+			Life: "session", Reason: name})
 	}
-	g.early = nil
+	for _, e := range append(first, g.early...) {
+		if _, err := log.Note(e); err != nil {
+			return err
+		}
+	}
+	g.log, g.early = log, nil
+	return nil
 }
 
 // Close ends sbx-proxy. What it has reported is on record then.

@@ -57,11 +57,11 @@ func (g *Grants) use(u *proxied.Use) {
 		e.Kind, e.Decision = audit.KindError, ""
 		g.by.Refused("request to "+quoting.Quote(at)+": "+quoting.ASCII(u.Failed), true)
 	}
-	put := (*audit.Writer).Note
-	if e.Decision != "allow" { // a program can make as many of these as it likes
-		put = (*audit.Writer).Refused
+	if e.Decision == "allow" {
+		g.note(e)
+	} else { // a program can make as many of these as it likes
+		g.noteBy(e, (*audit.Writer).Refused)
 	}
-	g.put(e, put)
 }
 
 func number(n int) string {

@@ -316,7 +316,9 @@ func (x *attempt) building(c *child.Child) error {
 	if err = x.startNetwork(hash, c.PID); err != nil {
 		return err
 	}
-	x.recordCredentials()
+	if err = x.recordCredentials(); err != nil {
+		return err
+	}
 	if err = x.recordDecoys(hash); err != nil {
 		return err
 	}

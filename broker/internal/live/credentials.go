@@ -9,6 +9,7 @@ import (
 	"sbx.example/sbx/broker/internal/egress"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/internal/session"
 )
 
 // grantCredentials grants what --with names. Where the sandbox has no network of its own it is a loss, and inside is
@@ -43,13 +44,17 @@ func (x *attempt) sets(variable string) bool {
 }
 
 // recordCredentials has their use written to the record that the network has opened.
-func (x *attempt) recordCredentials() {
-	if a := x.approvals; a != nil {
-		x.credentials.Record(a.log)
-		if a.rules.Labels {
-			x.credentials.Decide(a.request)
-		}
-	} else {
-		x.credentials.Record(x.audit.w)
+func (x *attempt) recordCredentials() error {
+	log := x.audit.w
+	a := x.approvals
+	if a != nil {
+		log = a.log
 	}
+	if err := x.credentials.Record(log); err != nil {
+		return &planner.Refusal{What: "writing the session's audit log", Err: err, Hint: session.RecordHint}
+	}
+	if a != nil && a.rules.Labels {
+		x.credentials.Decide(a.request)
+	}
+	return nil
 }

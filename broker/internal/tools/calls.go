@@ -134,7 +134,9 @@ func (c *Calls) carryOut(ctx context.Context, q Call, x *streams) End {
 	if why := c.refuses(ctx, &t, q, words); why != "" {
 		return End{Status: refused, Message: plan.Bytes(why)}
 	}
-	c.note(q, "call", "", audit.KV{K: "arguments", V: words})
+	if err := c.note(q, "call", "", audit.KV{K: "arguments", V: words}); err != nil {
+		return End{Status: refused, Message: plan.Bytes("the call cannot be recorded: " + err.Error())}
+	}
 	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -146,7 +148,7 @@ func (c *Calls) carryOut(ctx context.Context, q Call, x *streams) End {
 	errs.kind = frameErrors
 	status, err := c.run(ctx, t, q, x, out, errs)
 	end := ended(ctx, &t, status, err)
-	c.note(q, "end", string(end.Message), audit.KV{K: "status", V: strconv.Itoa(end.Status)},
+	_ = c.note(q, "end", string(end.Message), audit.KV{K: "status", V: strconv.Itoa(end.Status)},
 		audit.KV{K: "input", V: strconv.FormatInt(x.in.Load(), 10)},
 		audit.KV{K: "output", V: strconv.FormatInt(x.sent.Load(), 10)},
 		audit.KV{K: "seconds", V: strconv.FormatFloat(time.Since(began).Seconds(), 'f', 3, 64)})
@@ -243,9 +245,10 @@ func ended(ctx context.Context, t *Tool, status int, err error) End {
 }
 
 // note writes down that a call was begun, or has ended.
-func (c *Calls) note(q Call, op, reason string, detail ...audit.KV) {
+func (c *Calls) note(q Call, op, reason string, detail ...audit.KV) error {
 	e := audit.Event{Kind: audit.KindTool, UID: os.Getuid(), PID: q.PID, Cwd: q.Dir, Op: op, Decision: "allow",
 		Path: decide.Tools + "/" + q.Tool, Reason: reason, Detail: detail}
 	e.Exe, _ = program.Links(q.PID)
-	_, _ = c.Log.Note(e)
+	_, err := c.Log.Note(e)
+	return err
 }
