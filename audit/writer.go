@@ -53,7 +53,7 @@ type Writer struct {
 	synced  uint64 // last record that is on disk
 	unnamed bool   // the current part's name is not on disk yet
 
-	refusals Refusals
+	often Often
 }
 
 // Create makes dir (0700) if needed and a new log SID.jsonl in it; an existing log is an error.
@@ -349,7 +349,7 @@ func (w *Writer) Path() string { return w.path }
 // Close writes the seal, so that a cut tail can be told from a running session, and releases the file. It waits for the
 // disk, except for a log in which nothing was decided.
 func (w *Writer) Close() error {
-	w.refusals.Flush(w.Note)
+	w.often.Flush(w.Note)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fd < 0 {

@@ -25,7 +25,7 @@ type log struct {
 	synced int
 	fail   error
 
-	refusals audit.Refusals
+	often audit.Often
 }
 
 func (l *log) Note(e audit.Event) (audit.Event, error) {
@@ -38,7 +38,7 @@ func (l *log) Note(e audit.Event) (audit.Event, error) {
 	return e, nil
 }
 
-func (l *log) Refused(e audit.Event) (audit.Event, error) { return l.refusals.Put(e, l.Note) }
+func (l *log) Often(e audit.Event) (audit.Event, error) { return l.often.Put(e, l.Note) }
 
 func (l *log) Soon(e audit.Event) (audit.Event, error)  { return l.Append(e) }
 func (l *log) Later(e audit.Event) (audit.Event, error) { return l.Append(e) }
@@ -361,7 +361,7 @@ func TestFlood(t *testing.T) {
 	cancel()
 	wg.Wait()
 	a.Close()
-	l.refusals.Flush(l.Note)
+	l.often.Flush(l.Note)
 	if denied.Load() != n {
 		t.Errorf("%d of %d were denied", denied.Load(), n)
 	}

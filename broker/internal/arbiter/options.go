@@ -10,13 +10,13 @@ import (
 )
 
 // Recorder keeps the record of a session; *audit.Writer is one. Append returns when the event is on disk, Note and Soon
-// when it is written; Soon puts it on disk within milliseconds. Refused is Note, and may count what comes too often.
+// when it is written; Soon puts it on disk within milliseconds. Often is Note, and may count what comes too often.
 type Recorder interface {
 	Append(audit.Event) (audit.Event, error)
 	Soon(audit.Event) (audit.Event, error)
 	Later(audit.Event) (audit.Event, error)
 	Note(audit.Event) (audit.Event, error)
-	Refused(audit.Event) (audit.Event, error)
+	Often(audit.Event) (audit.Event, error)
 }
 
 // Options of an Arbiter.

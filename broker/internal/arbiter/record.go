@@ -24,7 +24,7 @@ type recorder struct{ to Recorder }
 func (l *recorder) settled(ev Event) error {
 	kind, decision := outcome(ev.Verdict)
 	allow := ev.Verdict.Decision == decide.Allow
-	if allow && ev.Repeat {
+	if allow && ev.Repeat && !ev.Verdict.Secret {
 		return nil
 	}
 	q, v := ev.Ask, ev.Verdict
@@ -57,8 +57,8 @@ func (l *recorder) settled(ev Event) error {
 		put = l.to.Soon
 	case human(ev.By):
 		put = l.to.Later
-	case !allow:
-		put = l.to.Refused
+	case !allow, ev.Repeat:
+		put = l.to.Often
 	}
 	_, err := put(e)
 	return err

@@ -23,7 +23,7 @@ type record struct {
 	sid string
 	id  string
 
-	refusals *audit.Refusals // the log is joined anew for each record
+	often *audit.Often // the log is joined anew for each record
 }
 
 // newRecord is nothing where sbx keeps no records yet and none has to be: what only wants bubblewrap gets no folder in
@@ -33,7 +33,7 @@ func newRecord(logs string, now time.Time, must bool) record {
 		return record{}
 	}
 	return record{dir: logs, sid: Name + "-" + now.UTC().Format("20060102"), id: session.NewID(),
-		refusals: &audit.Refusals{}}
+		often: &audit.Often{}}
 }
 
 // keepsRecords says whether there is the folder that logs lie in.
@@ -82,11 +82,11 @@ func (r record) Note(e audit.Event) (audit.Event, error) {
 }
 
 // Refused is Note, and counts what comes too often.
-func (r record) Refused(e audit.Event) (audit.Event, error) {
+func (r record) Often(e audit.Event) (audit.Event, error) {
 	if r.dir == "" {
 		return audit.Event{}, nil
 	}
-	return r.refusals.Put(e, r.Note)
+	return r.often.Put(e, r.Note)
 }
 
 // Soon is Note: the log is somebody else's meanwhile.
@@ -109,8 +109,8 @@ func (r record) began(p *plan.Plan, cwd string, words []string) error {
 
 // ended writes what was refused, and the status.
 func (r record) ended(blocked []audit.Event, status int) error {
-	if r.refusals != nil {
-		r.refusals.Flush(r.Note)
+	if r.often != nil {
+		r.often.Flush(r.Note)
 	}
 	return r.add(append(blocked, audit.Event{Kind: audit.KindExit, PID: os.Getpid(),
 		Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})...)

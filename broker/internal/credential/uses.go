@@ -60,7 +60,7 @@ func (g *Grants) use(u *proxied.Use) {
 	if e.Decision == "allow" {
 		g.note(e)
 	} else { // a program can make as many of these as it likes
-		g.noteBy(e, (*audit.Writer).Refused)
+		g.noteBy(e, (*audit.Writer).Often)
 	}
 }
 

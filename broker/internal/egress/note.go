@@ -77,7 +77,7 @@ func (o *Network) note(e network.Event) {
 		if e.Proto != "" && e.Proto != "tcp" {
 			a.Detail = append(a.Detail, audit.KV{K: "protocol", V: e.Proto})
 		}
-		_, _ = o.log.Refused(a)
+		_, _ = o.log.Often(a)
 	}
 	o.mu.Unlock()
 	verb := e.Op

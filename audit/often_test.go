@@ -17,7 +17,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 	refuse := func(n int) {
 		for range n {
-			if _, err := w.Refused(Event{Kind: KindDeny, Decision: "deny", Op: "request"}); err != nil {
+			if _, err := w.Often(Event{Kind: KindDeny, Decision: "deny", Op: "request"}); err != nil {
 				t.Fatal(err)
 			}
 		}
