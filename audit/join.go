@@ -46,10 +46,7 @@ func (w *Writer) join() error {
 	}
 	w.fd = fd
 	var st unix.Stat_t
-	for err = unix.EINTR; err == unix.EINTR; {
-		err = unix.Flock(fd, unix.LOCK_EX)
-	}
-	if err == nil {
+	if err = lock(fd); err == nil {
 		err = unix.Fstat(fd, &st)
 	}
 	if err == nil {
@@ -84,6 +81,15 @@ func lastLine(fd int, size int64) ([]byte, error) {
 			return line[i+1:], nil
 		case room > MaxLine:
 			return nil, fmt.Errorf("its last line is longer than %d bytes", MaxLine)
+		}
+	}
+}
+
+// lock waits until the file is this process's alone.
+func lock(fd int) error {
+	for {
+		if err := unix.Flock(fd, unix.LOCK_EX); err != unix.EINTR {
+			return err
 		}
 	}
 }

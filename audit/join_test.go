@@ -73,3 +73,20 @@ func TestJoinTorn(t *testing.T) {
 		t.Errorf("%v, want that its last line is torn", err)
 	}
 }
+
+// TestRunning: a log is being written while its writer has it, and no longer.
+func TestRunning(t *testing.T) {
+	w, err := Create(filepath.Join(t.TempDir(), "logs"), "s", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Running(w.Path()) {
+		t.Error("a log that is open counts as left")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if Running(w.Path()) || Running(w.Path()+"x") {
+		t.Error("a log that is closed, or none, counts as being written")
+	}
+}

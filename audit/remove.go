@@ -11,6 +11,23 @@ import (
 // ErrRunning says that a log is still being written.
 var ErrRunning = errors.New("its session is still running")
 
+// Running says whether the log at path is being written.
+func Running(path string) bool {
+	parts, _ := Parts(path)
+	for _, p := range parts {
+		f, err := openLog(p)
+		if err != nil {
+			continue
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		f.Close()
+		if err == unix.EWOULDBLOCK {
+			return true
+		}
+	}
+	return false
+}
+
 // Remove deletes the log at path with all its parts, the newest first: what a fault leaves behind lacks its end, which
 // shows, and never looks like a whole log. A log that is still being written stays.
 func Remove(path string) error {

@@ -125,8 +125,8 @@ func (w *Writer) open() error {
 	}
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil {
-		// The lock says that the writer is alive.
-		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		// The lock says that the writer is alive. Who only looks whether it is may have the file for a moment.
+		err = lock(fd)
 	}
 	if err != nil {
 		unix.Close(fd)

@@ -110,7 +110,7 @@ func (t *Term) auditDir(facts host.Facts) (dir, sessions string, err error) {
 
 // LogsNamed finds the logs that the words name, or all.
 func (t *Term) LogsNamed(words []string) ([]string, error) {
-	dir, _, err := t.auditDir(host.Read(t.Env))
+	dir, sessions, err := t.auditDir(host.Read(t.Env))
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,13 @@ func (t *Term) LogsNamed(words []string) ([]string, error) {
 	for _, w := range words {
 		p := w
 		if !strings.Contains(w, "/") {
-			if p = filepath.Join(dir, w+".jsonl"); plan.ValidSession(w) != nil {
+			if plan.ValidSession(w) != nil {
 				return nil, option.Wrong(quote(w)+" is not a session id",
 					"sbx ls --all lists sessions; a file is named with a / in it")
+			}
+			var ok bool
+			if p, ok = logOf(dir, sessions, w); !ok {
+				p = filepath.Join(dir, w+".jsonl")
 			}
 		}
 		if _, err := audit.Parts(p); err != nil {

@@ -95,14 +95,13 @@ func (t *Term) auditVerify(names []string, js bool) int {
 }
 
 func verifyLog(file, sessions string) verified {
+	running := audit.Running(file) // before it is read: it may be sealed meanwhile, and not the other way round
 	rep, err := audit.VerifyFile(file)
 	v := verified{File: file, SID: rep.Session, Status: "ok", Records: rep.Records, LastHash: rep.LastHash,
 		Problems: []problem{}}
 	for _, p := range rep.Problems {
 		v.Problems = append(v.Problems, problem{p.File, p.Line, p.What})
 	}
-	running := rep.Session != "" && plan.ValidSession(rep.Session) == nil &&
-		session.Alive(filepath.Join(sessions, rep.Session))
 	named := strings.TrimSuffix(filepath.Base(file), ".jsonl")
 	switch {
 	case err != nil && len(rep.Problems) == 0:
@@ -124,6 +123,12 @@ func verifyLog(file, sessions string) verified {
 	return v
 }
 
+// logOf is the log that a session has by its own folder. A name that was used before has another one than its own.
+func logOf(dir, sessions, sid string) (string, bool) {
+	b, err := os.ReadFile(filepath.Join(sessions, sid, session.LogFile))
+	return filepath.Join(dir, string(b)), err == nil && plan.ValidSession(strings.TrimSuffix(string(b), ".jsonl")) == nil
+}
+
 // missingLogs lists the logs that sessions had, by the sessions' own folders, and that nobody pruned: somebody deleted
 // them.
 func missingLogs(dir, sessions string, logs []string) []verified {
@@ -134,12 +139,7 @@ func missingLogs(dir, sessions string, logs []string) []verified {
 	}
 	gone := map[string]string{} // file → session
 	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(sessions, e.Name(), session.LogFile))
-		name := string(b)
-		if err != nil || plan.ValidSession(strings.TrimSuffix(name, ".jsonl")) != nil {
-			continue
-		}
-		if file := filepath.Join(dir, name); !slices.Contains(logs, file) {
+		if file, ok := logOf(dir, sessions, e.Name()); ok && !slices.Contains(logs, file) {
 			gone[file] = e.Name()
 		}
 	}
