@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/edit"
@@ -31,7 +32,8 @@ func Export(format string, e policy.Effective, s policy.Store, names []string) (
 	x := &exporter{e: e}
 	x.vars = e.Vars
 	x.vars.Narrow = false
-	x.collect(s, names, format)
+	x.conceal(names)
+	x.collect(s, format)
 	text, err := write(x)
 	x.otherSettings(format)
 	return text, x.missing, err
@@ -41,10 +43,11 @@ func Export(format string, e policy.Effective, s policy.Store, names []string) (
 type exporter struct {
 	e       policy.Effective
 	vars    policy.Vars
-	project bool               // the project may be written
+	project policy.Rule        // the one by which the project may be written; none: it may not
 	sealed  []pathname.Pattern // what nothing shows, whatever a rule says
 	hidden  []policy.Rule      // that, and what is out of sight
 	rules   []policy.Rule      // all others
+	unsaid  []policy.Rule      // refusals of paths that no other tool can be told
 	inForce []policy.Rule      // these, before any is left out
 	hosts   []string           // of the settings
 	all     bool               // every host may be reached
@@ -74,8 +77,8 @@ func (x *exporter) own(list *[]policy.Rule, pattern string, a policy.Access, d p
 	*list = append(*list, r)
 }
 
-// collect fills the lists.
-func (x *exporter) collect(s policy.Store, names []string, format string) {
+// conceal lists what is hidden, with names in the project.
+func (x *exporter) conceal(names []string) {
 	for _, h := range x.e.Concealed() {
 		if h.Kind != policy.KindPath {
 			continue
@@ -85,6 +88,7 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 		}
 		if x.own(&x.hidden, h.Rule.String(), policy.Read, policy.Deny); !plainText(x.hidden[len(x.hidden)-1]) {
 			x.miss(h.Pattern, notPlain)
+			x.unsaid = append(x.unsaid, x.hidden[len(x.hidden)-1])
 			x.hidden = x.hidden[:len(x.hidden)-1]
 		}
 	}
@@ -94,6 +98,10 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 			x.sealed = append(x.sealed, x.hidden[len(x.hidden)-1].Path().WithTree())
 		}
 	}
+}
+
+// collect fills the lists of rules.
+func (x *exporter) collect(s policy.Store, format string) {
 	var all []policy.Rule
 	for access, paths := range map[policy.Access][]string{policy.Read: x.e.FS.ReadOnly, policy.Write: x.e.Writable()} {
 		for _, p := range paths {
@@ -108,6 +116,10 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 	reach, hosts := x.e.Reach()
 	x.inForce, x.hosts, x.all = all, hosts, reach == policy.AllHosts
 	for _, r := range all {
+		if r.Decision != policy.Allow && r.Decision != policy.Reveal && !r.Expires.IsZero() {
+			x.miss(r.String(), "written without its end")
+			r.Expires = time.Time{}
+		}
 		why := x.cannotSay(r)
 		switch dir, _ := r.Path().Tree(); {
 		case r.Decision == policy.Reveal:
@@ -116,6 +128,9 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 		case why != "":
 			x.miss(r.String(), why)
 			x.all = x.all && (r.Kind != policy.KindHost || r.Decision == policy.Allow)
+			if r.Kind == policy.KindPath && r.Decision != policy.Allow {
+				x.unsaid = append(x.unsaid, r)
+			}
 			continue
 		case r.Kind == policy.KindPath && r.Decision != policy.Deny && slices.ContainsFunc(all, func(o policy.Rule) bool {
 			return o.Label != "" && o.Path().Covers(r.Path())
@@ -126,10 +141,13 @@ func (x *exporter) collect(s policy.Store, names []string, format string) {
 			x.miss(r.String(), "nothing asks there: written as a refusal")
 			r.Decision = policy.Deny
 		case r.Decision == policy.Allow && r.Access == policy.Write && dir == x.vars.Project && dir != "":
-			x.project = true
+			x.project = r
 			continue
 		}
 		x.rules = append(x.rules, r)
+	}
+	if x.writesProject() && x.opened(x.project) {
+		x.project = policy.Rule{}
 	}
 	if reach == policy.AllHosts && !x.all {
 		x.miss("network.allow", "a refusal of hosts that has no equivalent bounds it; list the hosts")
@@ -225,12 +243,29 @@ func (x *exporter) granted(r policy.Rule, shut bool) bool {
 	case wild(r):
 		x.miss(r.String(), "a wildcard can be denied there, not allowed")
 		return false
+	case x.opened(r):
+		return false
 	case !shut && below != "":
 		x.miss(r.String(), "it would open "+below+", which cannot be closed there")
 		return false
 	}
 	x.note(r)
 	return true
+}
+
+// writesProject says whether the project may be written.
+func (x *exporter) writesProject() bool { return x.project.Decision == policy.Allow }
+
+// opened says whether a rule allows something that a refusal below it is about which no other tool can be told.
+func (x *exporter) opened(r policy.Rule) bool {
+	if r.Kind != policy.KindPath || r.Decision != policy.Allow {
+		return false
+	}
+	below := closes(x.unsaid, r)
+	if below != "" {
+		x.miss(r.String(), "it would open "+below+", which cannot be said there")
+	}
+	return below != ""
 }
 
 // note lists an allowed path that is no tree here and that stands in the export.
@@ -242,14 +277,16 @@ func (x *exporter) note(r policy.Rule) {
 
 // closed names something at or below what r allows that is hidden, denied or asked about. What covers all of it is
 // overruled by r, which says more.
-func (x *exporter) closed(r policy.Rule) string {
+func (x *exporter) closed(r policy.Rule) string { return closes(slices.Concat(x.hidden, x.rules), r) }
+
+func closes(list []policy.Rule, r policy.Rule) string {
 	dir, ok := r.Path().Tree()
 	if !ok {
 		dir, ok = r.Path().Literal()
 	}
-	for _, o := range slices.Concat(x.hidden, x.rules) {
+	for _, o := range list {
 		if ok && o.Kind == policy.KindPath && o.Decision != policy.Allow && o.Path().Below(dir) &&
-			(o.Access == policy.Read || o.Access == r.Access) &&
+			(o.Access != policy.Write || o.Access == r.Access) &&
 			(!o.Path().Covers(r.Path()) || o.Path().String() == r.Path().String()) {
 			return o.Pattern
 		}
@@ -302,6 +339,15 @@ func (l lists) put(x *exporter, r policy.Rule, text string) {
 	}
 }
 
+// whole is put where who may not read may not write.
+func (l lists) whole(x *exporter, r policy.Rule, text func(policy.Rule) string) {
+	l.put(x, r, text(r))
+	if r.Kind == policy.KindPath && r.Decision == policy.Deny && r.Access == policy.Read {
+		r.Access = policy.Write
+		l.put(x, r, text(r))
+	}
+}
+
 func exportSRT(x *exporter) (string, error) {
 	type network struct {
 		AllowedDomains   []string `json:"allowedDomains"`
@@ -329,9 +375,9 @@ func exportSRT(x *exporter) (string, error) {
 		{policy.KindPath, policy.Allow, policy.Write}:     &f.AllowWrite,
 	}
 	for _, r := range x.hidden {
-		l.put(x, r, bare(r))
+		l.whole(x, r, bare)
 	}
-	if x.project {
+	if x.writesProject() {
 		f.AllowWrite = append(f.AllowWrite, x.vars.Project)
 	}
 	for _, r := range x.rules {
@@ -340,9 +386,10 @@ func exportSRT(x *exporter) (string, error) {
 		case by != "" && r.Access != policy.Read:
 			x.miss(r.String(), "denied there by "+by)
 		default:
-			l.put(x, r, textOf(r))
+			l.whole(x, r, textOf)
 		}
 	}
+	slices.Sort(f.DenyWrite) // when it comes back, those of denyRead are refusals of their own
 	return encodeJSON(struct {
 		Network    network    `json:"network"`
 		Filesystem filesystem `json:"filesystem"`

@@ -23,7 +23,7 @@ func exportClaude(x *exporter) (string, error) {
 		l[shape{policy.KindPath, d, policy.Read}], l[shape{policy.KindPath, d, policy.Write}] = list, list
 		l[shape{policy.KindHost, d, policy.Connect}] = list
 	}
-	if !x.project && x.vars.Project != "" {
+	if !x.writesProject() && x.vars.Project != "" {
 		x.own(&x.hidden, pathname.Escape(x.vars.Project)+"/**", policy.Write, policy.Deny)
 	}
 	for _, r := range slices.Concat(x.hidden, x.rules) {
@@ -31,12 +31,11 @@ func exportClaude(x *exporter) (string, error) {
 			x.miss(r.String(), "denied there by "+by)
 			continue
 		}
-		x.note(r)
-		l.put(x, r, x.permission(r))
-		if r.Kind == policy.KindPath && r.Decision == policy.Deny && r.Access == policy.Read {
-			r.Access = policy.Write // who may not read may not write
-			l.put(x, r, x.permission(r))
+		if x.opened(r) {
+			continue
 		}
+		x.note(r)
+		l.whole(x, r, x.permission)
 	}
 	sandbox := map[string]any{"enabled": true, "allowUnsandboxedCommands": false,
 		"network": map[string]any{"allowedDomains": hosts}}
@@ -93,7 +92,7 @@ func exportCodex(x *exporter) (string, error) {
 	const deny, read, write = 0, 1, 2
 	words := [...]string{"deny", "read", "write"}
 	entries := map[string]int{}
-	if x.project {
+	if x.writesProject() {
 		entries[x.vars.Project] = write
 	}
 	narrow := func(r policy.Rule, access int) {
@@ -157,7 +156,7 @@ func denyStays(words map[string]string, name string, d policy.Decision) {
 // readable says whether what r forbids to write may be read: only then can Codex's word for it, read, open nothing.
 func (x *exporter) readable(r policy.Rule) bool {
 	all := slices.Concat(x.hidden, x.rules)
-	if x.project {
+	if x.writesProject() {
 		x.own(&all, pathname.Escape(x.vars.Project)+"/**", policy.Write, policy.Allow)
 	}
 	var best *policy.Rule
@@ -229,7 +228,7 @@ func exportCursor(x *exporter) (string, error) {
 		{policy.KindHost, policy.Deny, policy.Connect}:  &denied,
 	}
 	mode := "workspace_readwrite"
-	if !x.project {
+	if !x.writesProject() {
 		mode = "workspace_readonly"
 	}
 	x.miss("secrets", "Cursor hides no path: what sbx hides in the home and the project can be read there")
@@ -239,7 +238,7 @@ func exportCursor(x *exporter) (string, error) {
 			// a path for reading may not be written
 		case r.Kind == policy.KindPath && r.Decision != policy.Allow:
 			x.miss(r.String(), "no key of Cursor's denies a path or asks")
-		case !x.project && r.Kind == policy.KindPath && r.Access == policy.Write:
+		case !x.writesProject() && r.Kind == policy.KindPath && r.Access == policy.Write:
 			x.miss(r.String(), "Cursor heeds paths for writing only where the workspace may be written")
 		case x.granted(r, r.Kind != policy.KindPath):
 			l.put(x, r, textOf(r))
