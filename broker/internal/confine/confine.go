@@ -282,7 +282,8 @@ func limitLosses(s request.Settings, l resources.Limits, in *planner.Input, why 
 			Fix: groupHint()}
 		if k[0] == "limits.memory" {
 			loss.Why = reason.Error() +
-				", so it holds for each process by itself, and what all use together is looked at four times a second"
+				", so it holds for each process by itself, and what all use together is looked at four times a second; a file in " +
+				"memory (memfd_create) that nothing maps is not counted"
 			in.Limits = append(in.Limits, dataLimit(l.Memory))
 			in.TmpSize = min(in.TmpSize, int64(l.Memory))
 		}

@@ -3,6 +3,7 @@
 package resources
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -68,6 +69,15 @@ func TestTree(t *testing.T) {
 	u := Tree(h.Root, 20)
 	if u.Pids != 3 || u.CPUUsec != 2000000 || u.Memory <= 0 || u.ReadB != 4096 || u.WriteB != 8192 {
 		t.Errorf("%+v", u)
+	}
+	// Shared memory counts by each process's part of it, and as a whole where that cannot be read.
+	h.put("/proc/21/status", "Name:\ta\nRssShmem:\t    8192 kB\n")
+	if s := Tree(h.Root, 20); s.Memory != u.Memory+8192<<10 {
+		t.Errorf("with 8 MiB shared %d, without %d", s.Memory, u.Memory)
+	}
+	h.put("/proc/21/smaps_rollup", "00400000-7fff [rollup]\nPss:  9000 kB\nPss_Shmem:  4096 kB\n")
+	if u = Tree(h.Root, 20); u.Memory != 200*int64(os.Getpagesize())+4096<<10 {
+		t.Errorf("with a part of 4 MiB %d", u.Memory)
 	}
 	if u := Tree(h.Root, 0); u.Pids != 0 {
 		t.Errorf("no sandbox yet: %+v", u)

@@ -93,7 +93,7 @@ func (u *Usage) add(root string, pid int, cpu int64, most *int64) {
 	if f, _ := words(dir + "/statm"); len(f) > 2 {
 		rss, _ := strconv.ParseInt(f[1], 10, 64)
 		shared, _ := strconv.ParseInt(f[2], 10, 64)
-		own := (rss - shared) * int64(os.Getpagesize())
+		own := (rss-shared)*int64(os.Getpagesize()) + shmem(dir)
 		if u.Memory += own; own > *most {
 			*most, u.Largest = own, pid
 		}
@@ -109,6 +109,31 @@ func (u *Usage) add(root string, pid int, cpu int64, most *int64) {
 			u.WriteB += n
 		}
 	}
+}
+
+// shmem is a process's part of the shared memory that it has mapped: what several have is counted once. Where that
+// cannot be known all of it counts as its own.
+func shmem(dir string) int64 {
+	all, _ := kilobytes(dir+"/status", "RssShmem:")
+	if all == 0 {
+		return 0
+	}
+	if part, ok := kilobytes(dir+"/smaps_rollup", "Pss_Shmem:"); ok {
+		return part
+	}
+	return all
+}
+
+// kilobytes is a line of a file in /proc, in bytes.
+func kilobytes(file, key string) (n int64, found bool) {
+	b, _ := host.ReadFile(file)
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == key {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			return n << 10, err == nil
+		}
+	}
+	return 0, false
 }
 
 // Tasks counts the threads of what is below process init, as RLIMIT_NPROC does; root is where /proc is.
