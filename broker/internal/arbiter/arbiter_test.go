@@ -39,8 +39,13 @@ func (l *log) Note(e audit.Event) (audit.Event, error) {
 }
 
 func (l *log) Often(e audit.Event) (audit.Event, error) { return l.often.Put(e, l.Note) }
-
 func (l *log) Soon(e audit.Event) (audit.Event, error)  { return l.Append(e) }
+func (l *log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fail
+}
+
 func (l *log) Later(e audit.Event) (audit.Event, error) { return l.Append(e) }
 
 func (l *log) Append(e audit.Event) (audit.Event, error) {
@@ -189,7 +194,7 @@ func TestWhatCannotBeRecordedIsRefused(t *testing.T) {
 	a, _ := start(t, Options{Record: l, Env: decide.Env{Policy: rules(t, policy.Rule{Kind: policy.KindPath,
 		Pattern: "/ruled/**", Decision: policy.Allow})}})
 	answerer(a, yes("", ""))
-	for _, p := range []string{"/h/f", "/ruled/f"} {
+	for _, p := range []string{"/h/f", "/ruled/f", "/ruled/f"} { // again, too
 		if v := a.Ask(t.Context(), read(p)); v.Decision != decide.Deny || !strings.Contains(v.Reason, "disk full") {
 			t.Errorf("%s: %v %s", p, v.Decision, v.Reason)
 		}

@@ -80,6 +80,9 @@ func (a *Arbiter) conclude(q decide.Ask, v decide.Verdict, by string, begin, now
 	if err := a.log.settled(ev); err != nil && v.Decision == decide.Allow {
 		v = refusal("it cannot be recorded: " + err.Error())
 		ev.Verdict = v
+		a.mu.Lock()
+		a.seen.clear() // what is not on record has no repeats
+		a.mu.Unlock()
 	}
 	a.mu.Lock()
 	watch := a.watch

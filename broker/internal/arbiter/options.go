@@ -17,6 +17,7 @@ type Recorder interface {
 	Later(audit.Event) (audit.Event, error)
 	Note(audit.Event) (audit.Event, error)
 	Often(audit.Event) (audit.Event, error)
+	Err() error // what keeps it from recording anything more, or nil
 }
 
 // Options of an Arbiter.

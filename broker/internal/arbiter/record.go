@@ -25,7 +25,7 @@ func (l *recorder) settled(ev Event) error {
 	kind, decision := outcome(ev.Verdict)
 	allow := ev.Verdict.Decision == decide.Allow
 	if allow && ev.Repeat && !ev.Verdict.Secret {
-		return nil
+		return l.to.Err()
 	}
 	q, v := ev.Ask, ev.Verdict
 	e := audit.Event{Time: ev.Time, Kind: kind, ID: q.ID, UID: os.Getuid(), PID: q.PID, Exe: q.Exe, Cwd: q.Cwd, Op: q.Op,

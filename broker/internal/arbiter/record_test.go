@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -53,5 +54,32 @@ func TestEachOpenOfSecretIsRecorded(t *testing.T) {
 			t.Errorf("%s: %d of %d opens are on record and %q counted, want %d and %q", c.what, got, c.n, counted, c.want,
 				c.counted)
 		}
+	}
+}
+
+// TestRepeatNeedsWholeRecord: what was allowed and is on record goes on without another one only while the record is
+// whole, and what could not be written down counts as never seen.
+func TestRepeatNeedsWholeRecord(t *testing.T) {
+	a, log := start(t, Options{Env: decide.Env{Policy: rules(t, policy.Rule{Kind: policy.KindPath, Pattern: "/ruled/**",
+		Decision: policy.Allow})}})
+	asks := func(want decide.Decision, when string) {
+		t.Helper()
+		if v := a.Ask(t.Context(), read("/ruled/f")); v.Decision != want {
+			t.Errorf("%s: %v %s", when, v.Decision, v.Reason)
+		}
+	}
+	asks(decide.Allow, "first")
+	asks(decide.Allow, "again")
+	log.mu.Lock()
+	log.fail = errors.New("disk full")
+	log.mu.Unlock()
+	asks(decide.Deny, "again, and nothing can be recorded")
+	log.mu.Lock()
+	log.fail = nil
+	log.mu.Unlock()
+	before := len(log.events)
+	asks(decide.Allow, "again, and it can")
+	if len(log.events) != before+1 {
+		t.Error("what came after a failure is not on record")
 	}
 }

@@ -81,7 +81,7 @@ func (r record) Note(e audit.Event) (audit.Event, error) {
 	return r.join(func(w *audit.Writer) (audit.Event, error) { return w.Note(r.of(e)) })
 }
 
-// Refused is Note, and counts what comes too often.
+// Often is Note, and counts what comes too often.
 func (r record) Often(e audit.Event) (audit.Event, error) {
 	if r.dir == "" {
 		return audit.Event{}, nil
@@ -91,6 +91,9 @@ func (r record) Often(e audit.Event) (audit.Event, error) {
 
 // Soon is Note: the log is somebody else's meanwhile.
 func (r record) Soon(e audit.Event) (audit.Event, error) { return r.Note(e) }
+
+// Err is nil: the log is opened anew for each record.
+func (r record) Err() error { return nil }
 
 // Later is Note as well.
 func (r record) Later(e audit.Event) (audit.Event, error) { return r.Note(e) }
