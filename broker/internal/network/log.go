@@ -126,9 +126,9 @@ func (n *Network) refused(f flow) {
 	case e.Proto == "tcp" && n.rules.isRefused(f.dst):
 		e.Reason = "an answer or a rule refused it"
 	case n.isDenied(f.dst):
-		e.Reason = "a rule denies the address"
+		e.Reason = "an address that a rule denies"
 	case n.isClosed(f.dst.Addr()):
-		e.Reason = "an address of the host or of a private network"
+		e.Reason = n.whyClosed(f.dst.Addr())
 	case e.Host != "":
 		e.Reason = "not open for this port or protocol"
 	default:

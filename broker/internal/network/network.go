@@ -297,6 +297,7 @@ func (n *Network) serveNames(udp, tcp *os.File) error {
 		n.names.served = n.o.Served.Names
 	}
 	n.names.up = &upstream{n.o.Servers, patience}
+	n.names.why = n.whyClosed
 	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
 	n.names.denied = func(h peer.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
 	n.names.admit = func(a []netip.Addr, j judgement, life time.Duration) error {

@@ -24,7 +24,8 @@ type resolver struct {
 	judge  func(context.Context, peer.Host, who) judgement // blocks while somebody is asked
 	admit  func([]netip.Addr, judgement, time.Duration) error
 	closed func(netip.Addr) bool
-	denied func(peer.Host) bool // by a rule that names it
+	why    func(netip.Addr) string // one is closed
+	denied func(peer.Host) bool    // by a rule that names it
 	note   func(Event)
 	by     func(who) Program // who was refused
 	served []string          // names that lead to ServedAddress
@@ -205,7 +206,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 	}
 	if len(a.refused) > 0 {
 		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], By: r.by(w), Denied: true,
-			Reason: "it leads to an address of the host, of a private network, or one that a rule denies"})
+			Reason: "it leads to " + r.why(a.refused[0])})
 		if len(a.addrs) == 0 {
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
