@@ -93,7 +93,8 @@ func TestPasswordsInValues(t *testing.T) {
 		if r.Withheld(env, policy.Env{Clear: true}) != nil {
 			t.Errorf("%s: said of where nothing is passed", value)
 		}
-		if r.env = []string{"GOPROXY"}; !slices.Contains(Environment(env, &r, policy.Env{}, "moderate", host.Facts{}), env[0]) {
+		r.env = []string{"GOPROXY"}
+		if !slices.Contains(Environment(env, &r, policy.Env{}, "moderate", host.Facts{}), env[0]) {
 			t.Errorf("%s: not passed by its name", value)
 		}
 	}

@@ -91,7 +91,7 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 		return fuse.EROFS
 	case v.Anchored && how != byMkdir:
 		return fuse.EACCES
-	case how == byLink && !s.isOwn(n) && s.wasThere(n, name):
+	case how == byLink && !s.isOwn(n) && s.opts.Session.WasThere(n.key.ID, name):
 		return fuse.EACCES
 	}
 	return fuse.OK

@@ -15,11 +15,6 @@ import (
 // isOwn says whether a directory is the session's own.
 func (s *Server) isOwn(n *node) bool { return n.kind == loop && s.opts.Session.Own(n.key.ID) }
 
-// wasThere says whether a directory of that name was there before the session, or may have been.
-func (s *Server) wasThere(n *node, name string) bool {
-	return s.opts.Session.WasThere(n.key.ID, name)
-}
-
 // inOwnRepository says whether one of the session's own directories, up from n, is the work tree of a repository: it
 // was made there, too.
 func (s *Server) inOwnRepository(n *node) bool {
