@@ -77,7 +77,11 @@ func (o *Network) note(e network.Event) {
 		if e.Proto != "" && e.Proto != "tcp" {
 			a.Detail = append(a.Detail, audit.KV{K: "protocol", V: e.Proto})
 		}
-		_, _ = o.log.Often(a)
+		put := o.log.Often
+		if e.Op == "network" { // how many more there were
+			put = o.log.Note
+		}
+		_, _ = put(a)
 	}
 	o.mu.Unlock()
 	verb := e.Op
