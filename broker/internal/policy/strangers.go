@@ -31,8 +31,11 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 		news := !now.said(k) && with.said(k)
 		switch {
 		case same && !(news && (k.asks || k.closes && with.value(k) == false)):
-			// It says what holds anyway, and must not hold where that changes.
+			// It says what holds anyway, and must not hold where that changes. Or the user's file says otherwise.
 			ignored = append(ignored, with.lockedAt(s.Origin)...)
+			if k.host && !k.narrower(now.value(k), s.Value) {
+				ignored = append(ignored, Notice{NoticeWidening, k.name, s.Origin, widening(k)})
+			}
 		case err != nil || same && k.asks || !k.narrower(base.value(k), with.value(k)) || opens(base, with):
 			ignored = append(ignored, Notice{NoticeWidening, k.name, s.Origin, widening(k)})
 		default:
