@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,13 +19,17 @@ import (
 // rename moves, replaces or exchanges names.
 func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	var moved, other unix.Stat_t
-	if e := statAt(p.fromDir, nulled(p.fromBase), &moved, unix.AT_SYMLINK_NOFOLLOW); e != 0 {
+	if e := objectAt(p.fromDir, p.fromBase, &moved); e != 0 {
 		return e, false
 	}
 	j.Session.Renaming.Lock()
 	defer j.Session.Renaming.Unlock()
-	replaced := statAt(p.toDir, nulled(p.toBase), &other, unix.AT_SYMLINK_NOFOLLOW) == 0
-	exchange := p.flags&unix.RENAME_EXCHANGE != 0
+	replaced, exchange := objectAt(p.toDir, p.toBase, &other) == 0, p.flags&unix.RENAME_EXCHANGE != 0
+	if exchange && !replaced { // whatever may be moved: with nothing it is not exchanged
+		if e := statAt(p.toDir, nulled(single(p.toBase)+"\x00"), &other, unix.AT_SYMLINK_NOFOLLOW); e != 0 {
+			return e, false
+		}
+	}
 	g := &p.from.root.judge
 	var demote []guard.ID
 	n, v, e := j.mayMove(p.fromDir, p.fromBase, p.from, p.to, &moved, &demote)
@@ -103,6 +108,16 @@ func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
 			j.Session.Removed(dir, single(p.toBase), to)
 		}
 	}
+}
+
+// objectAt looks at what has a name. Of a link with a slash behind it that is the link: the kernel moves neither that
+// nor where it leads.
+func objectAt(dir int, base string, st *unix.Stat_t) syscall.Errno {
+	e := statAt(dir, nulled(base), st, unix.AT_SYMLINK_NOFOLLOW)
+	if name := single(base); e == 0 && strings.HasPrefix(base[len(name):], "/") {
+		e = statAt(dir, nulled(name+"\x00"), st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return e
 }
 
 // left has the server of a name forget it, and what is mounted there is mounted no more: all of it is served then.
