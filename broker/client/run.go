@@ -117,7 +117,8 @@ func (p *pipes) open(e *control.Exec, c Command) error {
 		f, _ := x.(*os.File)
 		var err error
 		switch {
-		case f != nil && handover.Direct(i, f):
+		// What is written to a file is the pipe itself: the end of one of ours would come where this process is killed.
+		case f != nil && (handover.Direct(i, f) || c.file != nil && handover.Check(i, int(f.Fd())) == nil):
 			e.Files[i] = f
 			continue
 		case i == 2 && p.ours[1] != nil && handover.Same(f, stdout):
