@@ -95,18 +95,25 @@ const maxHeld = 32 << 20
 // hold reads such a body, and answers a request where it cannot be held.
 func (s *site) hold(w http.ResponseWriter, r *http.Request, x *exchange) (body []byte, ok bool) {
 	body, err := s.p.hold(w, r, x, maxHeld)
+	if err != nil {
+		s.unheld(w, r, err, "a body of more than "+strconv.Itoa(maxHeld)+
+			" bytes whose hash is signed and not said in X-Amz-Content-Sha256",
+			"a body that is signed and cannot be read to its end")
+	}
+	return body, err == nil
+}
+
+// unheld answers a request whose body could not be held: long is said of one that is too long, torn of one without an
+// end.
+func (s *site) unheld(w http.ResponseWriter, r *http.Request, err error, long, torn string) {
 	switch {
-	case err == nil:
-		return body, true
 	case errors.Is(err, errMarked), errors.Is(err, context.Canceled):
 		s.failed(w, r, err)
 	case errors.Is(err, errLong):
-		s.refuse(w, r, http.StatusRequestEntityTooLarge, "a body of more than "+strconv.Itoa(maxHeld)+
-			" bytes whose hash is signed and not said in X-Amz-Content-Sha256")
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, long)
 	default:
-		s.refuse(w, r, http.StatusBadRequest, "a body that is signed and cannot be read to its end")
+		s.refuse(w, r, http.StatusBadRequest, torn)
 	}
-	return nil, false
 }
 
 // setBody has a request carry a body that was read.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -106,17 +105,11 @@ func (s *site) question(w http.ResponseWriter, r *http.Request, x *exchange) (bo
 	const what = "a request to a token endpoint"
 	body, err := s.p.hold(w, r, x, maxLogin)
 	x.places.leave() // the login has places of its own
-	switch {
-	case err == nil:
-		return body, true
-	case errors.Is(err, errMarked), errors.Is(err, context.Canceled):
-		s.failed(w, r, err)
-	case errors.Is(err, errLong):
-		s.refuse(w, r, http.StatusRequestEntityTooLarge, what+": it is longer than "+strconv.Itoa(maxLogin)+" bytes")
-	default:
-		s.refuse(w, r, http.StatusBadRequest, what+" that cannot be read to its end")
+	if err != nil {
+		s.unheld(w, r, err, what+": it is longer than "+strconv.Itoa(maxLogin)+" bytes",
+			what+" that cannot be read to its end")
 	}
-	return nil, false
+	return body, err == nil
 }
 
 // digest is the same for requests that ask a token endpoint for the same.
