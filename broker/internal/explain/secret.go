@@ -77,44 +77,40 @@ func (x *Explainer) secretName(p string, row *Answer) bool {
 	return true
 }
 
-// given answers for places of sbx's own that a run is given on purpose.
+// givenPlace is a place of sbx's own that a run is given on purpose, which the host has elsewhere.
+type givenPlace struct {
+	kind, at, access, reason string
+	what, key, option        string   // who gives it: an entry of a list in [network], or an option
+	in                       []string // that list
+}
+
+// given answers for such places, and for what lies in them.
 func (x *Explainer) given(p, kind string, e *Explanation) bool {
-	if name, ok := strings.CutPrefix(p+"/", plan.LoginPlace); ok && kind != "socket" {
-		e.Kind, e.Answers = "path", append(e.Answers, x.loginFolder(name))
+	for _, g := range [...]givenPlace{
+		{"path", plan.LoginPlace, "write",
+			"the folder of a login, in which a program that signs in inside keeps placeholders (docs/credentials.md)",
+			"login", "with", "--with", x.Settings.Network.With},
+		{"socket", plan.EndpointPlace, "connect",
+			"the socket of an endpoint, by which programs inside reach an API (docs/credentials.md)",
+			"endpoint", "endpoints", "--endpoint", x.Settings.Network.Endpoints},
+	} {
+		name, ok := strings.CutPrefix(p+"/", g.at)
+		if !ok || g.kind == "path" && kind == "socket" {
+			continue
+		}
+		name, _, _ = strings.Cut(name, "/")
+		e.Kind, e.Answers = g.kind, append(e.Answers, x.givenAnswer(&g, cmp.Or(name, "NAME")))
 		return true
 	}
-	name, ok := strings.CutPrefix(p+"/", plan.EndpointPlace)
-	if ok {
-		e.Kind, e.Answers = "socket", append(e.Answers, x.endpointSocket(name))
-	}
-	return ok
+	return false
 }
 
-// loginFolder answers for what lies where the folders of logins are, which the host has elsewhere; name begins with
-// that of one.
-func (x *Explainer) loginFolder(name string) Answer {
-	name, _, _ = strings.Cut(name, "/")
-	name = cmp.Or(name, "NAME")
-	row := Answer{Access: "write", Decision: "allow", Layer: "sandbox", Rule: plan.LoginPlace + name,
-		Reason: "the folder of a login, in which a program that signs in inside keeps placeholders (docs/credentials.md)"}
-	if !slices.Contains(x.Settings.Network.With, name) {
-		row.Decision, row.Reason = "absent", row.Reason+"; only runs with that login have it"
-		row.Change = "with = [\"" + name + "\"] in [network] of " + x.Sources.UserDir + "/config.toml"
-		row.Once = "sbx run --with " + quoting.Shell(name)
-	}
-	return row
-}
-
-// endpointSocket is loginFolder for the sockets of endpoints.
-func (x *Explainer) endpointSocket(name string) Answer {
-	name, _, _ = strings.Cut(name, "/")
-	name = cmp.Or(name, "NAME")
-	row := Answer{Access: "connect", Decision: "allow", Layer: "sandbox", Rule: plan.EndpointPlace + name,
-		Reason: "the socket of an endpoint, by which programs inside reach an API (docs/credentials.md)"}
-	if !slices.Contains(x.Settings.Network.Endpoints, name) {
-		row.Decision, row.Reason = "absent", row.Reason+"; only runs with that endpoint have it"
-		row.Change = "endpoints = [\"" + name + "\"] in [network] of " + x.Sources.UserDir + "/config.toml"
-		row.Once = "sbx run --endpoint " + quoting.Shell(name)
+func (x *Explainer) givenAnswer(g *givenPlace, name string) Answer {
+	row := Answer{Access: g.access, Decision: "allow", Layer: "sandbox", Rule: g.at + name, Reason: g.reason}
+	if !slices.Contains(g.in, name) {
+		row.Decision, row.Reason = "absent", row.Reason+"; only runs with that "+g.what+" have it"
+		row.Change = g.key + " = [\"" + name + "\"] in [network] of " + x.Sources.UserDir + "/config.toml"
+		row.Once = "sbx run " + g.option + " " + quoting.Shell(name)
 	}
 	return row
 }
