@@ -140,8 +140,7 @@ func passable(x *execClient) bool {
 	for i := uintptr(0); i < 3; i++ {
 		_, _, e := syscall.RawSyscall(syscall.SYS_FSTAT, i, uintptr(unsafe.Pointer(&x.st)), 0)
 		flags, _, ef := syscall.RawSyscall(syscall.SYS_FCNTL, i, unix.F_GETFL, 0)
-		lent := i == 0 && x.st.Mode&unix.S_IFMT == unix.S_IFIFO
-		if e != 0 || ef != 0 || lent || !handover.Passes(&x.st, flags) {
+		if e != 0 || ef != 0 || handover.Lent(i, &x.st) || !handover.Passes(&x.st, flags) {
 			return false
 		}
 	}

@@ -58,6 +58,13 @@ var words = [...]string{"", "something that is no pipe", "a file that is not ope
 //go:norace
 func Passes(st *unix.Stat_t, flags uintptr) bool { return kindOf(st, flags) == passes }
 
+// Lent says whether what fstat(2) says this of is not given as descriptor i, but lent (Feed): a pipe to read from. It
+// is for the same caller.
+//
+//go:nosplit
+//go:norace
+func Lent(i uintptr, st *unix.Stat_t) bool { return i == 0 && st.Mode&unix.S_IFMT == unix.S_IFIFO }
+
 //go:nosplit
 //go:norace
 func kindOf(st *unix.Stat_t, flags uintptr) kind {

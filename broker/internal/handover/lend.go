@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Direct says whether a program may get a file itself as descriptor i. A pipe to read from is lent to it (Feed).
-func Direct(i int, f *os.File) bool { return Check(i, int(f.Fd())) == nil && !(i == 0 && isPipe(f)) }
+// Direct says whether a program may get a file itself as descriptor i.
+func Direct(i int, f *os.File) bool { return Check(i, int(f.Fd())) == nil && !lent(i, f) }
 
-func isPipe(f *os.File) bool {
+func lent(i int, f *os.File) bool {
 	var st unix.Stat_t
-	return unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
+	return unix.Fstat(int(f.Fd()), &st) == nil && Lent(uintptr(i), &st)
 }
 
 // Loan shows a program what stands in a pipe that others outside may read, too, and takes from there what the program
@@ -32,7 +32,7 @@ type Loan struct {
 // Feed has a program that reads another pipe hear what comes from a file of the caller's, or from what is none. A pipe
 // is lent.
 func Feed(from io.Reader, to *os.File) *Loan {
-	if f, ok := from.(*os.File); ok && isPipe(f) {
+	if f, ok := from.(*os.File); ok && lent(0, f) {
 		if l, err := lend(f, to); err == nil {
 			return l
 		}

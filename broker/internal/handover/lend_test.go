@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lent is a caller's pipe and what a program reads of it.
-func lent(t *testing.T) (caller, writer, program *os.File, l *Loan) {
+// lentPipe is a caller's pipe and what a program reads of it.
+func lentPipe(t *testing.T) (caller, writer, program *os.File, l *Loan) {
 	t.Helper()
 	caller, writer, err := os.Pipe()
 	if err != nil {
@@ -42,7 +42,7 @@ func readAll(t *testing.T, f io.Reader) string {
 // TestLoanTakesWhatWasRead: who reads the pipe next finds what the program has left, wherever it stopped.
 func TestLoanTakesWhatWasRead(t *testing.T) {
 	for n := range len("one\ntwo\nthree\n") + 1 {
-		caller, writer, program, l := lent(t)
+		caller, writer, program, l := lentPipe(t)
 		for _, s := range []string{"one\n", "two\n", "three\n"} {
 			if _, err := writer.WriteString(s); err != nil {
 				t.Fatal(err)
@@ -62,7 +62,7 @@ func TestLoanTakesWhatWasRead(t *testing.T) {
 }
 
 func TestLoanIsExact(t *testing.T) {
-	_, writer, program, l := lent(t)
+	_, writer, program, l := lentPipe(t)
 	text := bytes.Repeat([]byte("0123456789abcdef\n"), 100_000)
 	go func() {
 		_, _ = writer.Write(text)
@@ -87,7 +87,7 @@ func TestLoanIsNoWayBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	caller, writer, program, l := lent(t)
+	caller, writer, program, l := lentPipe(t)
 	inject(program)
 	l.Settle()
 	if n, err := unix.IoctlGetInt(int(caller.Fd()), unix.TIOCINQ); err != nil || n != 0 {
@@ -101,7 +101,7 @@ func TestLoanIsNoWayBack(t *testing.T) {
 }
 
 func TestLoanEndsWithItsReader(t *testing.T) {
-	_, _, program, l := lent(t)
+	_, _, program, l := lentPipe(t)
 	program.Close()
 	<-l.done
 	l.Settle()
