@@ -54,7 +54,7 @@ func checkOwners(address string, names []string) error {
 			return err
 		}
 		if other, ok := refused[owner]; ok {
-			return fmt.Errorf("%s is one program with %s, to which nothing inside may talk to", n, quoting.ASCII(other))
+			return fmt.Errorf("%s is one program with %s, to which nothing inside may talk", n, quoting.ASCII(other))
 		}
 	}
 	return nil
