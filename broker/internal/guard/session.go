@@ -14,8 +14,11 @@ type Session struct {
 	// Parts is told of a directory before names in it are free because the session made it: which of the places above
 	// are parts of a repository that was there is then told to Expect. May be nil.
 	Parts func(dir string)
-	// Renaming is held from the judgement of a rename until it is done. What an index may name depends on the directories
-	// that are there, and what it says on the repository's other files.
+	// Linked is told of a directory before a .git file there leads to a repository's directory. It says whether git may
+	// use that one there: whether what its index names runs nothing. Renaming is held. May be nil.
+	Linked func(dir, git string) bool
+	// Renaming is held from the judgement of a rename, or of a .git file, until it is done. What an index may name depends
+	// on the directories that are there, and what it says on the repository's other files.
 	Renaming sync.Mutex
 
 	mu     sync.Mutex

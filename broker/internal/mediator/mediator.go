@@ -74,13 +74,14 @@ func New(in *planner.Input, a Asker, refused *report.Refusals, warn func(string)
 	md.granted = guard.Granted{Top: in.Project, GitDir: in.GitDir}
 	md.Left.Began = time.Now().Add(-time.Second) // the clock of files is coarser
 	md.gitlinks = &repositories.Links{Session: &md.session, Made: md.Left.AnyMade, Granted: md.granted}
-	md.session.Witness, md.session.Parts = &md.Left, md.gitlinks.Above
+	md.session.Witness, md.session.Parts, md.session.Linked = &md.Left, md.gitlinks.Above, md.gitlinks.Linked
 	return md
 }
 
 // Planned takes in what the sandbox will be.
 func (md *Mediator) Planned(p *plan.Plan) {
 	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
+	md.gitlinks.Trees = repositories.Writable(p)
 	md.configs.Indexed = func(file string) bool {
 		if !path.IsAbs(file) {
 			file = path.Join(md.in.Project, file)

@@ -3,8 +3,10 @@
 package repositories
 
 import (
+	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -72,37 +74,42 @@ func (l *Left) search(tops []string, end time.Time, found func(fd int)) {
 	}
 }
 
-// searchIn takes the descriptor of a directory. It follows no link.
+// searchIn takes the descriptor of a directory.
 func (l *Left) searchIn(fd int, end time.Time, found func(fd int)) bool {
+	return below(fd, "", end, func(fd int, _ string, _ []fs.DirEntry) bool {
+		if id, err := names.ID(fd); err == nil && l.beyond[id] {
+			delete(l.beyond, id)
+			found(fd)
+		}
+		return len(l.beyond) > 0
+	}) || len(l.beyond) == 0
+}
+
+// below gives visit a directory, whose descriptor it closes, and those below it: open, with their paths and what is in
+// them. It ends when that answers false, or too late. It follows no link. It says whether it has seen all.
+func below(fd int, at string, end time.Time, visit func(fd int, at string, in []fs.DirEntry) (on bool)) (all bool) {
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
-	if id, err := names.ID(fd); err == nil && l.beyond[id] {
-		delete(l.beyond, id)
-		found(fd)
-	}
 	list, err := f.ReadDir(-1)
-	whole := err == nil
+	if !visit(fd, at, list) {
+		return false
+	}
+	all = err == nil
 	for _, e := range list {
-		switch {
-		case len(l.beyond) == 0:
-			return true
-		case !e.IsDir():
+		if !e.IsDir() {
 			continue
-		case time.Now().After(end):
+		}
+		if time.Now().After(end) {
 			return false
 		}
 		sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err != nil {
-			whole = false
-			continue
-		}
-		whole = l.searchIn(sub, end, found) && whole
+		all = err == nil && below(sub, path.Join(at, e.Name()), end, visit) && all
 	}
-	return whole
+	return all
 }
 
-// writable are the places on the host that a session could make repositories in.
-func writable(p *plan.Plan) []string {
+// Writable are the places on the host that a session could make repositories in.
+func Writable(p *plan.Plan) []string {
 	var out []string
 	for i := range p.Mounts {
 		m := &p.Mounts[i]

@@ -199,7 +199,7 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 		unix.Close(fd)
 	}
 	l.repositories = nil
-	l.search(append(writable(p), slices.Collect(maps.Keys(l.opened))...), time.Now().Add(maxSearch), func(fd int) {
+	l.search(append(Writable(p), slices.Collect(maps.Keys(l.opened))...), time.Now().Add(maxSearch), func(fd int) {
 		out = append(out, l.made(p, fd, neutralise)...)
 	})
 	if l.unseen > 0 {
@@ -220,7 +220,7 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 // rebases tells of one that was begun, or changed, and runs commands when somebody continues it.
 func (l *Left) rebases(p *plan.Plan) []string {
 	var out []string
-	for _, top := range writable(p) {
+	for _, top := range Writable(p) {
 		for _, todo := range todosIn(top) {
 			info, err := os.Lstat(todo)
 			if err != nil || !info.Mode().IsRegular() || !changedSince(info, l.Began) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +28,7 @@ type Links struct {
 	Session *guard.Session
 	Granted guard.Granted
 	Made    func() bool // whether the session has made a repository anywhere
+	Trees   []string    // the directories of the host that the session can write to
 	mu      sync.Mutex
 	seen    map[guard.ID]bool // directories above what the session made, with those above them
 }
@@ -80,22 +82,31 @@ func repositoryOf(top string) string {
 
 // indexOf tells the session of what the index of a repository names in a work tree.
 func (l *Links) indexOf(git, top string) {
-	size, err := idSize(git)
-	files, e := indexes(git)
-	if err = errors.Join(err, e); err != nil {
+	if _, err := l.named(git, top); err != nil {
 		l.Session.ExpectAll()
 	}
+}
+
+// Linked says whether git may use a repository's directory for the work in another one.
+func (l *Links) Linked(dir, git string) bool {
+	acts, err := l.named(git, dir)
+	return err == nil && acts == ""
+}
+
+// named is expect for all that the index of a repository names in a work tree.
+func (l *Links) named(git, top string) (acts string, err error) {
+	size, err := idSize(git)
+	files, e := indexes(git)
+	err = errors.Join(err, e)
 	for _, file := range files {
-		found, err := guard.IndexLinks(readAll(file), size)
+		found, e := guard.IndexLinks(readAll(file), size)
+		err = errors.Join(err, e)
 		for _, name := range found.Places() {
-			if _, e := l.expect(top, name); e != nil {
-				err = e
-			}
-		}
-		if err != nil {
-			l.Session.ExpectAll()
+			a, e := l.expect(top, name)
+			acts, err = cmp.Or(acts, a), errors.Join(err, e)
 		}
 	}
+	return acts, err
 }
 
 // indexes are the files with an index in a repository's directory: it may be in two.
@@ -247,6 +258,11 @@ func (l *Links) Check(file string, old, next []byte) error {
 	}
 	trees, sure := l.workTrees(path.Dir(file))
 	linked := linkedTree(path.Dir(file))
+	if linked {
+		var others []string
+		others, sure = l.leading(path.Dir(file))
+		trees = append(trees, others...)
+	}
 	if !sure && (!linked || l.Made()) { // it may be used at another place than it says
 		var known guard.Links
 		if linked {
@@ -297,6 +313,34 @@ func (l *Links) workTrees(git string) (trees []string, sure bool) {
 	add("..", git) // a bare repository, to which a file beside it may lead
 	return trees, false
 }
+
+// leading are the directories with a .git file that leads to a repository's directory; all: there is no other.
+func (l *Links) leading(git string) (dirs []string, all bool) {
+	all, end := true, time.Now().Add(maxLooked)
+	id := identity(unix.AT_FDCWD, git)
+	for _, top := range l.Trees {
+		fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, false
+		}
+		all = below(fd, top, end, func(fd int, at string, in []fs.DirEntry) bool {
+			for _, e := range in {
+				if guard.Fold(e.Name()) != ".git" || !e.Type().IsRegular() {
+					continue
+				}
+				text, err := readIn(fd, e.Name())
+				if err != nil || identity(unix.AT_FDCWD, guard.LinkedDir(at, text)) == id {
+					dirs = append(dirs, at)
+				}
+			}
+			return true
+		}) && all
+	}
+	return dirs, all
+}
+
+// maxLooked bounds how long the others are looked for while the program waits.
+const maxLooked = 2 * time.Second
 
 // linkedTree says whether a directory is that of a linked worktree in a repository's.
 func linkedTree(git string) bool {

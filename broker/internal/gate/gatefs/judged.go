@@ -146,10 +146,11 @@ func (s *Server) mayTake(n *node, name string, isDir bool) fuse.Status {
 // writeText writes to a file that says where git finds a repository: once, at its beginning, and all of it, so that
 // what is there was found harmless as a whole.
 func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
-	s.judging.RLock() // what it says is judged for the place where it is
-	defer s.judging.RUnlock()
+	defer s.Still()() // what it says is judged for the place where it is
 	s.texts.Lock()
 	defer s.texts.Unlock()
+	s.opts.Session.Renaming.Lock()
+	defer s.opts.Session.Renaming.Unlock()
 	var st unix.Stat_t
 	if err := unix.Fstat(h.fd, &st); err != nil {
 		return 0, err
@@ -171,5 +172,5 @@ func (s *Server) harmless(n *node, text []byte) bool {
 	if ok, settled := guard.Says(name, text); settled {
 		return ok
 	}
-	return names.Leads(s.opts.Granted, s.pathOf(n), text, s.opts.Session)
+	return names.MayLead(s.opts.Granted, s.pathOf(n), text, s.opts.Session)
 }

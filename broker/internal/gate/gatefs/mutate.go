@@ -27,8 +27,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	} else if code != fuse.OK {
 		return code
 	}
-	s.judging.RLock()
-	defer s.judging.RUnlock()
+	defer s.Still()()
 	n, code := s.place(in.NodeId, name, byCreate)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
@@ -115,8 +114,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	} else if code != fuse.OK {
 		return code
 	}
-	s.judging.RLock()
-	defer s.judging.RUnlock()
+	defer s.Still()()
 	n, code := s.place(in.NodeId, name, byMkdir)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
@@ -154,8 +152,7 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 	} else if code != fuse.OK {
 		return code
 	}
-	s.judging.RLock()
-	defer s.judging.RUnlock()
+	defer s.Still()()
 	n, code := s.place(in.NodeId, name, byOther)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
@@ -190,8 +187,7 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	} else if code != fuse.OK {
 		return code
 	}
-	s.judging.RLock()
-	defer s.judging.RUnlock()
+	defer s.Still()()
 	n, code := s.place(h.NodeId, name, byLink)
 	if code == fuse.OK {
 		code = s.mayLink(n, target)
@@ -224,8 +220,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	case code != fuse.OK:
 		return code
 	}
-	s.judging.RLock()
-	defer s.judging.RUnlock()
+	defer s.Still()()
 	n, code := s.place(in.NodeId, name, byOther)
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
@@ -281,8 +276,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	} else if code != fuse.OK {
 		return code
 	}
-	s.judging.RLock()
-	defer s.judging.RUnlock()
+	defer s.Still()()
 	n, code := s.held(h.NodeId, name)
 	if code != fuse.OK {
 		return code

@@ -3,6 +3,7 @@
 package names
 
 import (
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,13 @@ import (
 func Leads(granted guard.Granted, file string, text []byte, session *guard.Session) bool {
 	base, to, err := granted.GitFile(file, text)
 	return err == nil && strict(base, to, base == granted.GitDir, session)
+}
+
+// MayLead is Leads for a file that is written now: git will use the repository in the directory of the file as well.
+func MayLead(granted guard.Granted, file string, text []byte, session *guard.Session) bool {
+	dir := path.Dir(file)
+	return Leads(granted, file, text, session) &&
+		(session.Linked == nil || session.Linked(dir, guard.LinkedDir(dir, text)))
 }
 
 // strict says whether the way to a repository's directory, from one that was granted, has no link on it, and nothing

@@ -80,8 +80,7 @@ func (k *Carrier) installTexts() {
 		said, err := io.ReadAll(io.NewSectionReader(t.f, 0, textSize))
 		switch {
 		case err != nil || string(said) == t.last || string(said) == t.told:
-		case t.n.root.harmless(t.n, said, k.GitDir):
-			t.install(said)
+		case k.place(t, said):
 		case k.Refused != nil:
 			t.told = string(said)
 			k.Refused(Refusal{PID: t.pid, Op: "write", Path: t.n.onHost(), Why: t.n.root.judge.of(t.n).Why})
@@ -93,6 +92,17 @@ func (k *Carrier) installTexts() {
 		}
 	}
 	k.texts = kept
+}
+
+// place puts a text in place where it is harmless.
+func (k *Carrier) place(t *text, said []byte) bool {
+	k.Session.Renaming.Lock()
+	defer k.Session.Renaming.Unlock()
+	if !t.n.root.harmless(t.n, said, k.GitDir) {
+		return false
+	}
+	t.install(said)
+	return true
 }
 
 func (t *text) install(said []byte) {
@@ -129,5 +139,5 @@ func (r *root) harmless(n *name, said []byte, gitDir string) bool {
 	if ok, settled := guard.Says(base, said); settled {
 		return ok
 	}
-	return names.Leads(guard.Granted{Top: r.Granted, GitDir: gitDir}, n.onHost(), said, r.judge.session)
+	return names.MayLead(guard.Granted{Top: r.Granted, GitDir: gitDir}, n.onHost(), said, r.judge.session)
 }
