@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"broker/internal/policy/tomlscan":  {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/peer":      {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/amount":    {"broker/internal/policy/excerpt"},
-	"broker/internal/policy/ownfile":   {"broker/internal/policy/excerpt"},
+	"broker/internal/policy/ownfile":   {"broker/internal/host", "broker/internal/policy/excerpt"},
 	"broker/internal/policy/manual":    {},
 	"broker/internal/policy/arguments": {"broker/internal/policy/excerpt"},
 	"broker/internal/policy/pathname":  {"broker/internal/policy/excerpt"},
@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 	"broker/internal/inotify":      {},
 	"broker/internal/toolconf":     {}, // text in, text out
 	"broker/internal/secrets":      {"shared/atomicfile", "broker/internal/guard", "broker/internal/host"},
-	"broker/internal/program":      {},
+	"broker/internal/program":      {"broker/internal/host"},
 	"broker/internal/handover":     {},
 	"broker/internal/idmap":        {"broker/internal/program"},
 	"broker/internal/changes": {"shared/atomicfile", // whose names for a moment no sandbox can use

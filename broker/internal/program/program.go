@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // Dirs are where programs are looked for, in this order. The last two are where NixOS and Guix keep the system's own.
@@ -176,7 +178,7 @@ func check(file string, owner uint32) (Program, error) {
 			return Program{}, fmt.Errorf("looking at %s: %w", at, err)
 		}
 		kind := st.Mode & unix.S_IFMT
-		if !trusted(st.Uid, owner) {
+		if st.Uid != owner && !host.OfRoot(st.Uid) {
 			return Program{}, fmt.Errorf("%s belongs to uid %d", at, st.Uid)
 		}
 		// In a sticky directory others can make names, but neither move nor remove what is there.
@@ -204,28 +206,6 @@ func check(file string, owner uint32) (Program, error) {
 			return Program{}, fmt.Errorf("%s is not a program", file)
 		}
 	}
-}
-
-// trusted says whether what belongs to uid is root's or owner's. In a user namespace without root the kernel shows what
-// is root's outside as the overflow id's.
-func trusted(uid, owner uint32) bool {
-	return uid == 0 || uid == owner || uid == overflow && rootless()
-}
-
-// overflow is the number that the kernel shows for ids which a user namespace does not have.
-const overflow = 65534
-
-func rootless() bool {
-	b, err := os.ReadFile("/proc/self/uid_map")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "0" {
-			return false
-		}
-	}
-	return true
 }
 
 // Start starts the program. argv does not have its name.

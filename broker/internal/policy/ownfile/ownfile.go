@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
@@ -76,10 +77,10 @@ func CheckOwner(fd int, path string, owner int) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fmt.Errorf("checking %s: %w", excerpt.Quote(path), err)
 	}
-	if st.Uid != 0 && int(st.Uid) != owner {
+	if int(st.Uid) != owner && !host.OfRoot(st.Uid) {
 		return fmt.Errorf("checking %s: owned by uid %d, must be %d or root; chown it", excerpt.Quote(path), st.Uid, owner)
 	}
-	sticky := st.Mode&unix.S_ISVTX != 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Uid == 0
+	sticky := st.Mode&unix.S_ISVTX != 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR && host.OfRoot(st.Uid)
 	if st.Mode&0o022 != 0 && !sticky {
 		return fmt.Errorf("checking %s: writable by group or others; run chmod go-w on it", excerpt.Quote(path))
 	}
