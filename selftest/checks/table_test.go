@@ -5,7 +5,11 @@ package checks
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,14 +27,14 @@ func TestEveryAttackIsSomewhere(t *testing.T) {
 	for _, c := range All() {
 		here[c.ID] = true
 	}
-	there := map[string]bool{}
+	tests, there := namedTests(t), map[string]bool{}
 	for _, r := range elsewhere() {
 		if there[r.ID] {
 			t.Errorf("%s: twice in elsewhere", r.ID)
 		}
 		there[r.ID] = true
-		if r.Test == "" || r.Reason == "" {
-			t.Errorf("%s: needs the name of a test and a reason", r.ID)
+		if !tests[r.Test] || r.Reason == "" {
+			t.Errorf("%s: %q is no test, or there is no reason", r.ID, r.Test)
 		}
 	}
 	total := 0
@@ -50,6 +54,30 @@ func TestEveryAttackIsSomewhere(t *testing.T) {
 	if total < 195 {
 		t.Errorf("corpus has %d attacks", total)
 	}
+}
+
+// namedTests are the names of all scripts and test functions.
+func namedTests(t *testing.T) map[string]bool {
+	named := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir("../..", func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil || e.IsDir():
+		case strings.HasSuffix(p, ".txtar"):
+			named[e.Name()] = true
+		case strings.HasSuffix(p, "_test.go"):
+			text, err := os.ReadFile(p)
+			for _, m := range function.FindAllSubmatch(text, -1) {
+				named[string(m[1])] = true
+			}
+			return err
+		}
+		return err
+	})
+	if err != nil || !named["host_mounts.txtar"] || !named["TestTableIsSound"] {
+		t.Fatal("looking for tests:", err)
+	}
+	return named
 }
 
 func TestTableIsSound(t *testing.T) {
