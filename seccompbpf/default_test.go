@@ -210,6 +210,10 @@ func TestDefault(t *testing.T) {
 		{"ptrace", Toggles{Debug: true}, [6]uint64{}, Allow},
 		{"ptrace", Toggles{NotifyDenied: true}, [6]uint64{}, nd},
 		{"ptrace", Toggles{NotifyDenied: true, Debug: true}, [6]uint64{}, Allow},
+		{"prctl", Toggles{}, [6]uint64{MarkOption}, Errno(MarkErrno)},
+		{"prctl", Toggles{Containers: true}, [6]uint64{MarkOption}, Errno(MarkErrno)},
+		{"prctl", Toggles{}, [6]uint64{MarkOption + 1}, Allow}, // the kernel says EINVAL
+		{"prctl", Nested(), [6]uint64{MarkOption}, Allow},      // sbx in bubblewrap's place is no session
 		{"personality", Toggles{}, [6]uint64{0xffffffff}, Allow},
 		{"personality", Toggles{}, [6]uint64{^uint64(0)}, Allow},
 		{"personality", Toggles{}, [6]uint64{8}, Allow},

@@ -56,6 +56,13 @@ const (
 	EAFNOSUPPORT    = 97
 )
 
+// A program asks by prctl(2) with MarkOption whether a session's filter holds it. MarkErrno is that filter's answer
+// alone: no kernel knows the option (EINVAL), and no other filter has a reason for this errno.
+const (
+	MarkOption = 0x53627853 // "SbxS"
+	MarkErrno  = 118        // ENOTNAM
+)
+
 // Errno is the action that makes the call fail with n.
 func Errno(n uint16) Action { return retErrno | Action(n) }
 

@@ -173,6 +173,10 @@ func (b *builder) processes() {
 		"personality")
 	b.add(Errno(EPERM), "PR_SET_MM moves the places that /proc reports a program by",
 		[]Cond{{Arg: 0, Op: Eq, Value: 35}}, "prctl")
+	if !b.t.Bwrap { // what its caller's words show may be everything
+		b.add(Errno(MarkErrno), "sbx asks whether it is in a session: no variable says so that it could believe",
+			[]Cond{{Arg: 0, Op: Eq, Value: MarkOption}}, "prctl")
+	}
 	if !b.t.Containers {
 		// The securebits lock PR_SET_KEEPCAPS, whose failure ends ping and other programs that drop capabilities. There is
 		// none to keep or to drop.

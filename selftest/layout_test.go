@@ -323,7 +323,8 @@ var mayImport = map[string][]string{
 		"broker/internal/policy", "broker/internal/policy/peer", "broker/internal/program",
 		"broker/internal/prompt", "broker/internal/quoting", "broker/internal/report", "broker/internal/request",
 		"broker/internal/rules", "broker/internal/session", "broker/internal/steps", "broker/internal/tools",
-		"broker/plan", "shared/mark", "shared/tape"},
+		// seccompbpf: by which call a session's filter tells that it is one
+		"broker/plan", "seccompbpf", "shared/mark", "shared/tape"},
 	// sbx in bubblewrap's words: no policy; session: where records are; arbiter, askfs: what live is told of who asks
 	"broker/internal/bwrap": {"audit", "broker/internal/arbiter", "broker/internal/child",
 		"broker/internal/gate/askfs", "broker/internal/gate/gatefs",

@@ -5,10 +5,12 @@ package live
 import (
 	"cmp"
 	"errors"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/seccompbpf"
 )
 
 // inSandbox words a failure inside another sandbox for what it is. An inner session could only take more away from what
@@ -20,18 +22,16 @@ func inSandbox(err error) error {
 	return err
 }
 
+// InSession says whether a session's filter holds this process. That filter answers for it, and is there before the
+// session's program is: what a project can set, a variable above all, has no part in it.
+func InSession() bool {
+	_, e := unix.PrctlRetInt(seccompbpf.MarkOption, 0, 0, 0, 0)
+	return errors.Is(e, syscall.Errno(seccompbpf.MarkErrno))
+}
+
 // sealedIn is that failure, nil where a sandbox can be built as far as that is seen here.
 func sealedIn() error {
-	nnp, e := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
-	if e != nil || nnp != 1 {
-		return nil
-	}
-	// Neither errno is what a kernel with these calls answers to anybody else.
-	fd, e := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC})
-	if e == nil {
-		unix.Close(fd)
-	}
-	if !errors.Is(e, unix.ENOSYS) || !errors.Is(unix.Unshare(unix.CLONE_NEWUSER), unix.EPERM) {
+	if !InSession() || !errors.Is(unix.Unshare(unix.CLONE_NEWUSER), unix.EPERM) {
 		return nil
 	}
 	return &planner.Refusal{What: "this process is in a sandbox already, which lets no further one be built", Err: nil,
