@@ -108,8 +108,9 @@ func cmdSchema(ts *testscript.TestScript, args []string) {
 	}
 }
 
-// noData are the commands whose answer is no data: a program's terminal, a text for a shell or for man.
-var noData = [...]string{"attach", "completion", "man"}
+// noData are the commands whose answer is no data: a program's terminal, a text for a shell or for man,
+// another command's answer.
+var noData = [...]string{"attach", "completion", "env", "man"}
 
 // TestEveryCommandAnswersInJSON: each command takes --json, the schema says what it answers then, and json.txtar
 // compares the two.

@@ -29,7 +29,7 @@ func (t *term) commands() []command.Row {
 		rec.List(), rec.Logs(), rec.Inspect(), rec.Wait(), rec.Remove(), rec.Prune(), t.Stats(),
 		t.Top(), t.Diff(), t.Apply(), t.Discard(),
 		t.Selftest(func(f host.Facts) program.Source { return request.ProgramsHere(t.Env, f) }), t.doctorCommand(),
-		t.Completion(), t.Help(t.commands), t.Man(Version, t.commands), t.versionCommand(),
+		t.envCommand(), t.Completion(), t.Help(t.commands), t.Man(Version, t.commands), t.versionCommand(),
 	}
 }
 

@@ -13,6 +13,11 @@ func Main(args, env []string, std [3]*os.File) int {
 		t.note(command.Usage(t.commands()))
 		return exitUsage
 	}
+	return t.dispatch(args)
+}
+
+// dispatch carries out the command that args begin with.
+func (t *term) dispatch(args []string) int {
 	switch args[0] {
 	case "--help", "-h":
 		args = []string{"help"}

@@ -36,9 +36,14 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 		t.note(command.Usage(t.commands()))
 		return exitUsage
 	}
+	return t.dispatch(args)
+}
+
+// dispatch carries out the command that args begin with.
+func (t *term) dispatch(args []string) int {
 	switch args[0] {
 	case bwrap.Name:
-		return bwrap.Main(bwrap.Name, args[1:], env, std, beside(env, std))
+		return bwrap.Main(bwrap.Name, args[1:], t.caller, t.Std, beside(t.own, t.Std))
 	case "--help", "-h":
 		args = []string{"help"}
 	case "--version":
@@ -46,7 +51,7 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 	case "run":
 		t.takeEarly()
 		defer t.early.Abandon()
-		t.signals = launch.AsStarted(before.Signals)
+		t.signals = launch.AsStarted(t.before.Signals)
 	case idmap.RemoveCommand:
 		return idmap.RemoveMain(args[1:])
 	case gate.SearchCommand:

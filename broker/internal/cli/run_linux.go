@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/bwrapline"
 	"sbx.example/sbx/broker/internal/command"
+	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/live"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
@@ -31,8 +36,29 @@ func (t *term) runNew(r *request.Request, argv, args []string) int {
 	if r.Detach && !r.DryRun {
 		return t.detach(r, args)
 	}
+	if r.UnlessSandboxed && !r.DryRun && live.InSession() {
+		return t.become(argv)
+	}
 	t.askShellFiles(r)
 	return t.run(t.broker(), *r)
+}
+
+// become executes a command in this process's place, with what the caller's environment says.
+func (t *term) become(argv []string) int {
+	t.early.Abandon()
+	t.early.End()
+	if len(argv) == 0 {
+		argv = []string{cmp.Or(host.Lookup(t.caller, "SHELL"), "/bin/sh")}
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return t.fail(err)
+	}
+	exe, err := planner.LookPath(&planner.Input{Argv: argv, Env: t.caller, FS: host.FS{}}, cwd)
+	if err == nil {
+		err = &launch.ExecError{Status: 126, Path: exe, Err: program.Become(exe, argv, t.caller)}
+	}
+	return t.fail(err)
 }
 
 // broker is this process as the one that runs a session.

@@ -8,8 +8,11 @@ import (
 )
 
 // term is one call of sbx: where its words go.
-type term struct{ command.Term }
+type term struct {
+	command.Term
+	own []string // the caller's environment, or that of sbx env
+}
 
 func newTerm(env []string, std [3]*os.File) *term {
-	return &term{command.Term{Env: host.WithState(env), Std: std}}
+	return &term{command.Term{Env: host.WithState(env), Std: std}, env}
 }

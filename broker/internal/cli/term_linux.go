@@ -13,6 +13,8 @@ import (
 type term struct {
 	command.Term
 
+	caller []string // its environment
+	own    []string // the same, or that of sbx env
 	before Before
 	early  child.Early // of before
 	// signals is what launch.AsStarted has returned; nil in most commands
@@ -20,7 +22,7 @@ type term struct {
 }
 
 func newTerm(env []string, std [3]*os.File) *term {
-	return &term{Term: command.Term{Env: host.WithState(env), Std: std}, early: child.NoEarly{}}
+	return &term{Term: command.Term{Env: host.WithState(env), Std: std}, caller: env, own: env, early: child.NoEarly{}}
 }
 
 // wrong is a mistake on the command line, and what to do instead.

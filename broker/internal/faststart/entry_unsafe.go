@@ -28,8 +28,8 @@ var entry struct {
 	files      syscall.Rlimit // RLIMIT_NOFILE as it was; zero where it was left alone
 }
 
-// notRun are options with which nothing is run.
-var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox", "--detach", "-d"}
+// notRun are options with which nothing is run, or perhaps nothing.
+var notRun = [...]string{"--dry-run", "--help", "-h", "--no-sandbox", "--detach", "-d", "--unless-sandboxed"}
 
 // enter is called with the program's arguments before anything else happens in the process. If they begin
 // with "run", or with what a detached broker is started as, it clones process 1: there is hardly any memory to copy
@@ -44,7 +44,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		enterExec(argc, argv)
 		return
 	}
-	if argc >= 2 && isArg(argv, 1, "run") {
+	if argc >= 2 && (isArg(argv, 1, "run") || isArg(argv, 1, "env")) {
 		entry.given.save()
 	}
 	detached := argc >= 3 && isArg(argv, 1, "run-detached")

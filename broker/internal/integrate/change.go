@@ -4,20 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"sbx.example/sbx/broker/internal/changes"
-	"sbx.example/sbx/shared/atomicfile"
 )
 
 // Change is one file as an integration will write it.
 type Change struct {
 	file
 	Old     []byte // nil: there is none
-	New     []byte // nil: a copy, see copy
+	New     []byte
 	oldMode uint32
 	members []Member
 	differs bool
@@ -81,7 +77,7 @@ func (r Records) planOwn(c *Change) error {
 	if err != nil {
 		return err
 	}
-	want, err := c.sum()
+	want, err := sumOf(bytes.NewReader(c.New))
 	if err != nil {
 		return err
 	}
@@ -96,26 +92,10 @@ func (r Records) planOwn(c *Change) error {
 	return err
 }
 
-// sum is the SHA-256 of what will be written.
-func (c *Change) sum() (string, error) {
-	if c.copy == "" {
-		return sumOf(bytes.NewReader(c.New))
-	}
-	f, err := os.Open(c.copy)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	return sumOf(f)
-}
-
 // Diff says in a unified diff what will be changed.
 func (c *Change) Diff() string {
-	switch {
-	case !c.differs:
+	if !c.differs {
 		return ""
-	case c.copy != "":
-		return fmt.Sprintf("# %s: a copy of %s\n", c.path, c.copy)
 	}
 	return changes.Unified(c.path, c.Old, c.New)
 }
@@ -126,7 +106,7 @@ func (r Records) Apply(name string, list []Change) (out []Outcome, err error) {
 	for i := range list {
 		c := &list[i]
 		w := Written{Path: c.path, Had: c.Old != nil, Old: c.Old, OldMode: c.oldMode, Members: c.members}
-		if w.Sum, err = c.sum(); err != nil {
+		if w.Sum, err = sumOf(bytes.NewReader(c.New)); err != nil {
 			return nil, err
 		}
 		made, err := makeDirs(filepath.Dir(c.path))
@@ -151,23 +131,12 @@ func (r Records) Apply(name string, list []Change) (out []Outcome, err error) {
 		}
 		out = append(out, Outcome{c.path, what})
 	}
-	return out, nil
+	return out, r.tell(rec)
 }
 
 func (c *Change) write() error {
-	if c.copy == "" {
-		if now, _, err := read(c.path); c.edit != nil && (err != nil || !bytes.Equal(now, c.Old)) {
-			return errors.Join(err, fmt.Errorf("%s was changed meanwhile: try again", c.path))
-		}
-		return write(c.path, c.New, c.mode)
+	if now, _, err := read(c.path); c.edit != nil && (err != nil || !bytes.Equal(now, c.Old)) {
+		return errors.Join(err, fmt.Errorf("%s was changed meanwhile: try again", c.path))
 	}
-	from, err := os.Open(c.copy)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	return atomicfile.ReplaceDurably(c.path, fs.FileMode(c.mode), func(to io.Writer) error {
-		_, err := io.Copy(to, from)
-		return err
-	})
+	return write(c.path, c.New, c.mode)
 }

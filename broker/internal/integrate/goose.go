@@ -13,13 +13,13 @@ func gooseFile(h *Host, _ string) ([]file, error) {
 		if e.text == nil {
 			return errors.New("there is none: goose configure writes it")
 		}
-		e.text, err = gooseExtensions(string(e.text), h.Sbx)
+		e.text, err = h.gooseExtensions(string(e.text))
 		return err
 	}}}, nil
 }
 
 // gooseExtensions puts sbx before the command of each stdio extension.
-func gooseExtensions(text, sbx string) ([]byte, error) {
+func (h *Host) gooseExtensions(text string) ([]byte, error) {
 	lines := strings.SplitAfter(text, "\n")
 	var out []string
 	within := false
@@ -36,7 +36,7 @@ func gooseExtensions(text, sbx string) ([]byte, error) {
 			}
 		case within && indent > 0 && strings.HasSuffix(line, ":") && line[indent] != '#':
 			end := entryEnd(lines, i+1, indent)
-			entry, err := gooseEntry(lines[i:end], strings.Trim(line[indent:len(line)-1], `"'`), sbx)
+			entry, err := h.gooseEntry(lines[i:end], strings.Trim(line[indent:len(line)-1], `"'`))
 			if err != nil {
 				return nil, fmt.Errorf("the extension of line %d: %w", i+1, err)
 			}
@@ -60,7 +60,7 @@ func entryEnd(lines []string, i, indent int) int {
 }
 
 // gooseEntry is one extension: lines[0] is its name.
-func gooseEntry(lines []string, name, sbx string) ([]string, error) {
+func (h *Host) gooseEntry(lines []string, name string) ([]string, error) {
 	cmd, args, stdio := -1, -1, false
 	for i, l := range lines {
 		key, value, _ := strings.Cut(strings.TrimSpace(l), ":")
@@ -84,16 +84,19 @@ func gooseEntry(lines []string, name, sbx string) ([]string, error) {
 	if old == "" || strings.ContainsAny(old, "|>&*!#{[") {
 		return nil, fmt.Errorf("its command %q is not a plain word", old)
 	}
-	if strings.Trim(old, `"'`) == sbx {
+	if strings.Trim(old, `"'`) == h.Sbx {
 		return lines, nil
 	}
-	before := []string{at + "args:\n", at + "- mcp\n", at + "- --name\n", at + "- " + yamlString(name) + "\n",
-		at + "- --\n", at + "- " + old + "\n"}
+	before := []string{at + "args:\n"}
+	for _, w := range h.call(serverWords(name)...)[1:] {
+		before = append(before, at+"- "+yamlString(w)+"\n")
+	}
+	before = append(before, at+"- "+old+"\n")
 	var out []string
 	for i, l := range lines {
 		switch {
 		case i == cmd:
-			out = append(out, at+"cmd: "+yamlString(sbx)+"\n")
+			out = append(out, at+"cmd: "+yamlString(h.Sbx)+"\n")
 			if args < 0 {
 				out = append(out, before...)
 			}

@@ -2,10 +2,8 @@ package integrate
 
 import (
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +20,7 @@ func place(t *testing.T, programs ...string) (*Host, Records) {
 		put(t, home+"/bin/"+p, "#!/bin/sh\n", 0o755)
 	}
 	return &Host{Home: home, Config: home + "/.config", Data: home + "/.local/share", Sbx: home + "/bin/sbx",
+		Own:  []string{"HOME=" + home},
 		Path: []string{home + "/.local/share/sbx/bin", home + "/bin"}}, Records{home + "/.state/integrations"}
 }
 
@@ -152,6 +151,52 @@ func TestSharedFileGoesWithTheLast(t *testing.T) {
 	}
 }
 
+// It is written anew with what sbx goes by now, and goes with the last all the same.
+func TestSharedFileThatIsAnotherGoesWithTheLast(t *testing.T) {
+	h, r := place(t, "codex", "srt")
+	before := tree(t, h.Home)
+	integrate(t, h, r, "codex")
+	h.Own = append(h.Own, "XDG_CONFIG_HOME=/c")
+	if out := integrate(t, h, r, "srt"); out[0].What == Unneeded {
+		t.Error("the control: it is the same") // the control
+	}
+	undo(t, r, "srt")
+	if out := undo(t, r, "codex"); out[0].What != Removed {
+		t.Errorf("the last goes: %v", out)
+	}
+	for p := range tree(t, h.Home) {
+		if before[p] == "" && !strings.HasPrefix(p, h.Home+"/.state") {
+			t.Errorf("%s is left", p)
+		}
+	}
+}
+
+// What was written before sbx env is named, until it is written anew. What holds nothing of sbx's is not.
+func TestEarlierIntegrationsAreNamed(t *testing.T) {
+	h, r := place(t, "aider", "codex", "goose", "opencode", "claude")
+	plain := strings.ReplaceAll(goose, "type: stdio", "type: builtin")
+	put(t, h.Config+"/goose/config.yaml", plain, 0o600)
+	for _, a := range []string{"aider", "codex", "goose", "opencode", "claude-code"} {
+		integrate(t, h, r, a)
+		rec, err := r.Read(a)
+		must(t, err)
+		if believes(rec) {
+			t.Errorf("%s is written anew, and named", a)
+		}
+		switch last := rec.Files[0].Path; a {
+		case "goose":
+			put(t, last, strings.Replace(goose, "    - -y\n", "    - mcp\n    - --name\n    - a\n    - --\n", 1), 0o600)
+		case "codex":
+			must(t, os.Truncate(last, maxFile+1)) // a copy
+		default:
+			put(t, last, "... SBX_SID ...", 0o600)
+		}
+		if !believes(rec) {
+			t.Errorf("%s is what an earlier sbx wrote, and not named", a)
+		}
+	}
+}
+
 func TestNothingOfAPersonsIsReplaced(t *testing.T) {
 	h, r := place(t, "codex", "claude")
 	must(t, os.MkdirAll(h.bin(), 0o755))
@@ -192,8 +237,9 @@ func TestMCPFile(t *testing.T) {
 		}
 	}
 	flat := strings.Join(strings.Fields(string(b)), " ")
-	for _, want := range []string{`"args": [ "mcp", "--name", "a", "--", "npx", "-y", "x" ]`,
-		`"mcp", "--name", "b", "--", "uvx", "y" ]`} {
+	for _, want := range []string{`"args": [ "env", "HOME=` + h.Home + `", "mcp", "--unless-sandboxed", "--name", "a", ` +
+		`"--", "npx", "-y", "x" ]`,
+		`"mcp", "--unless-sandboxed", "--name", "b", "--", "uvx", "y" ]`} {
 		if !strings.Contains(flat, want) {
 			t.Errorf("%s lacks %s", flat, want)
 		}
@@ -228,11 +274,10 @@ func TestMCPServersGrantThemselvesNothing(t *testing.T) {
 		{own + `["mcp", "--rw", "/x", "--name", "a", "--", "x"]`, "options of its own"},
 		{own + `["mcp", "--name", "other", "--", "x"]`, "options of its own"},
 		{own + `["mcp", "--name", "a", "--ro=/", "--", "x"]`, "options of its own"},
-		{own + `["mcp", "--name", "a", "--", "x"], "env": {"HOME": "/x"}`, `sets "HOME"`},
-		{`"command": "x", "env": {"K": "v", "XDG_CONFIG_HOME": "/project/.c"}`, `sets "XDG_CONFIG_HOME"`},
-		{`"command": ["x"], "environment": {"GOCACHE": "/x"}`, `sets "GOCACHE"`},
-		{`"command": "x", "env": 7`, "env is no object"},
-		{`"command": "x", "envFile": "${workspaceFolder}/.env"`, "envFile would be"},
+		{own + `["env", "HOME=/x", "mcp", "--unless-sandboxed", "--rw", "/x", "--name", "a", "--", "x"]`,
+			"options of its own"},
+		{own + `["env", "HOME=/x", "exec", "s", "x"]`, "but not sbx mcp"},
+		{own + `["env"]`, "but not sbx mcp"},
 		{`"command": "x", "cwd": "/other"`, "cwd would be"},
 	} {
 		put(t, path, `{"mcpServers": {"a": {`+x[0]+`}}}`, 0o600)
@@ -243,21 +288,46 @@ func TestMCPServersGrantThemselvesNothing(t *testing.T) {
 	}
 }
 
+// What sbx goes by is what it went by when it was integrated, whatever a project's file has before its server.
+func TestMCPServersChooseNoSettings(t *testing.T) {
+	h, r := place(t)
+	path := h.Home + "/mcp.json"
+	want := []string{"env", "HOME=" + h.Home, "mcp", "--unless-sandboxed", "--name", "a", "--", "x"}
+	for _, args := range [][]string{{"mcp", "--name", "a", "--", "x"}, want, // the controls
+		{"env", "XDG_CONFIG_HOME=/project/.c", "HOME=/project", "mcp", "--unless-sandboxed", "--name", "a", "--", "x"}} {
+		b, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"a": map[string]any{"command": h.Sbx,
+			"args": args, "env": map[string]string{"XDG_CONFIG_HOME": "/project/.c"}}}})
+		must(t, err)
+		put(t, path, string(b), 0o600)
+		list, err := r.Plan(MCPFile(h, path))
+		must(t, err)
+		var doc struct {
+			Servers map[string]struct{ Args []string } `json:"mcpServers"`
+		}
+		must(t, json.Unmarshal(list[0].New, &doc))
+		if got := doc.Servers["a"].Args; !slices.Equal(got, want) {
+			t.Errorf("%q became %q", args, got)
+		}
+	}
+}
+
 func TestGooseExtensions(t *testing.T) {
-	got, err := gooseExtensions(goose, "/x/sbx")
+	h := &Host{Sbx: "/x/sbx", Own: []string{"HOME=/h"}}
+	got, err := h.gooseExtensions(goose)
 	must(t, err)
-	want := strings.Replace(goose, "    cmd: npx\n    args:\n", "    cmd: \"/x/sbx\"\n    args:\n    - mcp\n"+
-		"    - --name\n    - \"files\"\n    - --\n    - npx\n", 1)
+	want := strings.Replace(goose, "    cmd: npx\n    args:\n", "    cmd: \"/x/sbx\"\n    args:\n"+
+		"    - \"env\"\n    - \"HOME=/h\"\n    - \"mcp\"\n    - \"--unless-sandboxed\"\n    - \"--name\"\n    - \"files\"\n"+
+		"    - \"--\"\n    - npx\n", 1)
 	if string(got) != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if again, err := gooseExtensions(string(got), "/x/sbx"); err != nil || string(again) != want {
+	if again, err := h.gooseExtensions(string(got)); err != nil || string(again) != want {
 		t.Errorf("a second time: %s, %v", again, err)
 	}
 	for _, bad := range []string{"extensions: {a: {cmd: x}}\n", "extensions:\n\ta:\n",
 		"extensions:\n  a:\n    type: stdio\n    cmd: |\n      x\n",
 		"extensions:\n  a:\n    type: stdio\n    cmd: x\n    args: [y]\n"} {
-		if got, err := gooseExtensions(bad, "/x/sbx"); err == nil {
+		if got, err := h.gooseExtensions(bad); err == nil {
 			t.Errorf("%q became %q", bad, got)
 		}
 	}
@@ -283,31 +353,8 @@ func TestMCPServersCannotPassForWrapped(t *testing.T) {
 		var args []string
 		must(t, json.Unmarshal(doc.Servers["a"]["command"], &command))
 		must(t, json.Unmarshal(doc.Servers["a"]["args"], &args))
-		if command != h.Sbx || strings.Join(args, " ") != "mcp --name a -- evil x" {
+		if command != h.Sbx || strings.Join(args, " ") != "env HOME="+h.Home+" mcp --unless-sandboxed --name a -- evil x" {
 			t.Errorf("%s: an agent runs %s %q", text, command, args)
 		}
-	}
-}
-
-// Every variable by which sbx finds something is refused in a server's env, but those that say nothing of a place.
-func TestVariablesThatAreObeyed(t *testing.T) {
-	harmless := []string{"ANTHROPIC_BASE_URL", "GH_TOKEN", "GITHUB_TOKEN", "KUBERNETES_SERVICE_HOST", "NO_COLOR", "PATH",
-		"SHELL", "TERM", "USER"}
-	read := regexp.MustCompile(`(?:Lookup\([^"\n]*|Var: )"([A-Za-z_]+)"`)
-	found := 0
-	must(t, filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(p)
-		for _, m := range read.FindAllStringSubmatch(string(text), -1) {
-			if found++; !obeyed(m[1]) && !slices.Contains(harmless, m[1]) {
-				t.Errorf("%s goes by %s: add it to obeyed", p, m[1])
-			}
-		}
-		return err
-	}))
-	if found < 40 { // the control
-		t.Errorf("only %d places were found", found)
 	}
 }

@@ -31,7 +31,7 @@ func MCPFile(h *Host, path string) []file {
 				continue
 			}
 			for _, name := range slices.Sorted(maps.Keys(servers)) {
-				n, err := wrapServer(e, h.Sbx, key, name, servers[name])
+				n, err := h.wrapServer(e, key, name, servers[name])
 				if err != nil {
 					return fmt.Errorf("server %q: %w", name, err)
 				}
@@ -46,86 +46,77 @@ func MCPFile(h *Host, path string) []file {
 }
 
 // wrapServer changes one server, and says how many it knew: none where it is reached over a network.
-func wrapServer(e *edit, sbx, key, name string, text json.RawMessage) (int, error) {
+func (h *Host) wrapServer(e *edit, key, name string, text json.RawMessage) (int, error) {
 	var s map[string]json.RawMessage // not a struct, for which Command is the same as command: to agents it is not
 	if err := json.Unmarshal(text, &s); err != nil || s["command"] == nil {
 		return 0, err
 	}
-	if err := harmless(s); err != nil {
+	if err := elsewhere(s); err != nil {
 		return 0, err
 	}
 	var args []string
 	if s["args"] != nil && json.Unmarshal(s["args"], &args) != nil {
 		return 0, errors.New("its arguments are no list of texts")
 	}
-	words := []string{"mcp", "--name", name, "--"}
 	var program string
-	if json.Unmarshal(s["command"], &program) == nil {
-		if program == sbx {
-			return 1, wrapped(name, args)
-		}
-		if err := e.set(sbx, key, name, "command"); err != nil {
-			return 0, err
-		}
-		return 1, e.set(slices.Concat(words, []string{program}, args), key, name, "args")
-	}
-	var all []string
-	if err := json.Unmarshal(s["command"], &all); err != nil || len(all) == 0 {
+	all, apart := []string(nil), json.Unmarshal(s["command"], &program) == nil
+	if apart {
+		all = append([]string{program}, args...)
+	} else if err := json.Unmarshal(s["command"], &all); err != nil || len(all) == 0 {
 		return 0, errors.New("its command is neither a text nor a list of texts")
 	}
-	if all[0] == sbx {
-		return 1, wrapped(name, all[1:])
-	}
-	return 1, e.set(slices.Concat([]string{sbx}, words, all), key, name, "command")
-}
-
-// wrapped is an error unless sbx with these arguments runs a server with what its name is granted, and nothing else:
-// other commands of sbx's run outside, and options grant.
-func wrapped(name string, args []string) error {
+	all, err := h.server(name, all)
 	switch {
-	case len(args) == 0 || args[0] != "mcp":
-		return errors.New("its command is sbx, but not sbx mcp: write the server's own command there")
-	case len(args) < 5 || !slices.Equal(args[1:4], []string{"--name", name, "--"}):
-		return errors.New("its command is sbx mcp with options of its own: write its grants into [mcp.NAME] of your " +
-			"settings, and the server's own command there")
+	case err != nil:
+		return 0, err
+	case !apart:
+		return 1, e.set(all, key, name, "command")
 	}
-	return nil
+	if err := e.set(all[0], key, name, "command"); err != nil {
+		return 0, err
+	}
+	return 1, e.set(all[1:], key, name, "args")
 }
 
-// harmless is an error where the agent would start sbx itself with something of the server's that sbx goes by: what a
-// project's file says must not choose which settings count, or what is the project.
-func harmless(server map[string]json.RawMessage) error {
-	for _, key := range [...]string{"env", "environment"} {
-		if server[key] == nil {
-			continue
+// server is the command line by which an agent starts a server in a sandbox. One that begins with sbx was written
+// before, by whomever: what it runs stays, and nothing else of it. It is an error unless that is a server with what its
+// name is granted: other commands of sbx's run outside, and options grant.
+func (h *Host) server(name string, line []string) ([]string, error) {
+	if line[0] == h.Sbx {
+		rest := line[1:]
+		for rest = after(rest, "env"); len(rest) > 0 && strings.Contains(rest[0], "="); {
+			rest = rest[1:]
 		}
-		var env map[string]json.RawMessage
-		if json.Unmarshal(server[key], &env) != nil {
-			return fmt.Errorf("its %s is no object", key)
+		if len(rest) == 0 || rest[0] != "mcp" {
+			return nil, errors.New("its command is sbx, but not sbx mcp: write the server's own command there")
 		}
-		for _, name := range slices.Sorted(maps.Keys(env)) {
-			if obeyed(name) {
-				return fmt.Errorf("its %s sets %q, by which sbx itself would go: take that out", key, name)
-			}
+		rest = after(rest[1:], "--unless-sandboxed")
+		if len(rest) < 4 || !slices.Equal(rest[:3], []string{"--name", name, "--"}) {
+			return nil, errors.New("its command is sbx mcp with options of its own: write its grants into [mcp.NAME] of your " +
+				"settings, and the server's own command there")
 		}
+		line = rest[3:]
 	}
-	for _, key := range [...]string{"envFile", "cwd"} {
-		if v := server[key]; v != nil && string(v) != "null" && string(v) != `"${workspaceFolder}"` {
-			return fmt.Errorf("its %s would be sbx's own: take that out", key)
-		}
-	}
-	return nil
+	return h.call(slices.Concat(serverWords(name), line)...), nil
 }
 
-// obeyed says whether a variable tells sbx where something is: settings, records, sockets, caches that are shown.
-func obeyed(name string) bool {
-	for _, prefix := range [...]string{"XDG_", "SBX_", "LD_", "GIT_CONFIG", "SSL_CERT_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
+// serverWords start a server in a sandbox.
+func serverWords(name string) []string {
+	return []string{"mcp", "--unless-sandboxed", "--name", name, "--"}
+}
+
+// after is list without its first word, if that is this one.
+func after(list []string, word string) []string {
+	if len(list) > 0 && list[0] == word {
+		return list[1:]
 	}
-	return slices.Contains([]string{"HOME", "SSH_AUTH_SOCK", "GNUPGHOME", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
-		"STORAGE_DRIVER", "TMPDIR", "GODEBUG", "GOPATH", "GOBIN", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "npm_config_cache",
-		"NVM_DIR", "VOLTA_HOME", "PNPM_HOME", "YARN_CACHE_FOLDER", "PIP_CACHE_DIR", "UV_CACHE_DIR", "GRADLE_USER_HOME",
-		"CCACHE_DIR", "SCCACHE_DIR"}, name)
+	return list
+}
+
+// elsewhere is an error where the agent would start sbx in another directory than that of the project.
+func elsewhere(server map[string]json.RawMessage) error {
+	if v := server["cwd"]; v != nil && string(v) != "null" && string(v) != `"${workspaceFolder}"` {
+		return errors.New("its cwd would be sbx's own: take that out")
+	}
+	return nil
 }

@@ -139,6 +139,25 @@ func (r Records) Undo(rec *Record) ([]Outcome, error) {
 	return out, nil
 }
 
+// tell has the other integrations that have written the same files know what these hold now: the last that goes takes
+// them away.
+func (r Records) tell(rec *Record) error {
+	all, err := r.All()
+	for _, other := range all {
+		told := false
+		for i := range other.Files {
+			j := slices.IndexFunc(rec.Files, func(w Written) bool { return w.Path == other.Files[i].Path })
+			if j >= 0 && len(other.Files[i].Members) == 0 && other.Files[i].Sum != rec.Files[j].Sum {
+				other.Files[i].Sum, told = rec.Files[j].Sum, true
+			}
+		}
+		if told && err == nil {
+			err = r.save(other)
+		}
+	}
+	return err
+}
+
 // leave has another integration that has a file in a directory take that away when it goes.
 func (r Records) leave(dir string) error {
 	all, err := r.All()

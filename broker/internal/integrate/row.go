@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/command"
@@ -99,8 +100,18 @@ func (c *call) look() error {
 	c.host = Host{Home: facts.Home, Sbx: self,
 		Config: absolute(host.Lookup(c.Env, "XDG_CONFIG_HOME"), facts.Home+"/.config"),
 		Data:   absolute(host.Lookup(c.Env, "XDG_DATA_HOME"), facts.Home+"/.local/share"),
-		Path:   filepath.SplitList(host.Lookup(c.Env, "PATH"))}
+		Path:   filepath.SplitList(host.Lookup(c.Env, "PATH")), Own: kept(c.Env)}
 	return nil
+}
+
+// kept are the variables that sbx goes by. A password in one, as in a proxy's address, is written into no file.
+func kept(env []string) []string {
+	list := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		name, value, _ := strings.Cut(e, "=")
+		return !host.Kept(name) || value == "" || strings.Contains(value, "@")
+	})
+	slices.Sort(list)
+	return list
 }
 
 // absolute is a directory of the environment, which counts only as an absolute path (XDG Base Directory).
@@ -256,6 +267,8 @@ func (t Command) Overview() ([]Status, error) {
 			r.Says = "not installed"
 		case !r.Written:
 			r.Says = "as it comes"
+		case believes(rec):
+			r.Says = "written by an earlier sbx, which took a variable for a sandbox: type sbx integrate " + a.Name + " again"
 		case c.behind(rec, r.Found):
 			r.Says = "written, and not in force: " + c.host.bin() + " is not first in PATH"
 		default:
@@ -274,6 +287,21 @@ func (c *call) behind(rec *Record, found string) bool {
 		}
 	}
 	return false
+}
+
+// believes says whether a file was written before what is written called sbx env.
+func believes(rec *Record) bool {
+	return slices.ContainsFunc(rec.Files, func(w Written) bool {
+		text, _, err := read(w.Path) // a copy of sbx is too large to be read
+		has := func(s string) bool { return strings.Contains(string(text), s) }
+		switch {
+		case len(w.Members) > 0: // a setting
+			return false
+		case w.Had: // goose's
+			return has("- mcp\n") && has("- --name\n")
+		}
+		return err != nil || text != nil && !has("--unless-sandboxed") && !has(" bwrap \"$@\"\n")
+	})
 }
 
 // overview shows the table, and asks where somebody can answer.

@@ -1,6 +1,7 @@
 package integrate
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,25 @@ type Host struct {
 	Home, Config, Data string   // of the user: $HOME, $XDG_CONFIG_HOME, $XDG_DATA_HOME
 	Path               []string // $PATH
 	Sbx                string   // this program's file
+	Own                []string // the variables that sbx goes by, as they are now
+}
+
+// call is how everything that is written calls sbx: by its place, and so that nothing of its caller's environment
+// decides what is granted. An agent may have read a project's .env. The values are those of now, since where a
+// person's settings are is known to nobody later: the password file knows the home alone.
+func (h *Host) call(words ...string) []string {
+	return slices.Concat([]string{h.Sbx, "env"}, h.Own, words)
+}
+
+// script is a command line for a shell, quoted where that is needed.
+func script(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		if out[i] = w; quoting.Shell(w) != w {
+			out[i] = quoting.Script(w)
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // Agent is one row: a program that people use, and what puts sbx below it.
@@ -30,7 +50,6 @@ type file struct {
 	path string
 	mode uint32
 	text []byte            // the whole of it, where it is sbx's own
-	copy string            // or the file that it is a copy of
 	edit func(*edit) error // or what is set in somebody else's
 }
 
@@ -112,38 +131,48 @@ func (h *Host) lookUp(names ...string) string {
 	return ""
 }
 
+// own is a program of sbx's that stands before another of that name.
+func (h *Host) own(name string, words ...string) file {
+	text := "#!/bin/sh\n# Written by sbx integrate, which takes it back with --undo.\nexec " +
+		script(h.call(words...)) + " \"$@\"\n"
+	return file{path: h.bin() + "/" + name, mode: 0o755, text: []byte(text)}
+}
+
 // wrapper is a program that starts another in a sandbox. It names both by their places, so that no directory of a
-// project's comes into it, and what is inside of a sandbox already starts there.
+// project's comes into it. Whether it is inside of a sandbox already is for sbx to find out.
 func (h *Host) wrapper(agent, name, found string) (file, error) {
 	if found == "" {
 		return file{}, fmt.Errorf("%s is not on PATH", name)
 	}
-	text := "#!/bin/sh\n# Written by sbx integrate " + agent + "; sbx integrate " + agent + " --undo takes it back.\n" +
-		"[ -z \"${SBX_SID:-}\" ] || exec " + quoting.Script(found) + " \"$@\"\n" +
-		"exec " + quoting.Script(h.Sbx) + " run --agent " + agent + " -- " + quoting.Script(found) + " \"$@\"\n"
-	return file{path: h.bin() + "/" + name, mode: 0o755, text: []byte(text)}, nil
+	return h.own(name, "run", "--unless-sandboxed", "--agent", agent, "--", found), nil
 }
 
-// bwrapFile is sbx under the name bwrap. Callers follow links, so it is a file.
+// bwrapFile is sbx in bubblewrap's place. Callers follow links, so it is a file.
 func bwrapFile(h *Host, _ string) ([]file, error) {
-	return []file{{path: h.bin() + "/bwrap", mode: 0o755, copy: h.Sbx}}, nil
+	return []file{h.own("bwrap", "bwrap")}, nil
 }
 
-// opencodeFile is a plugin: opencode loads what lies in that directory, and has no sandbox of its own.
+// opencodeFile is a plugin: opencode loads what lies in that directory, and has no sandbox of its own. The shell that
+// opencode starts for a command is the plugin's to care for, since it comes before sbx.
 func opencodeFile(h *Host, _ string) ([]file, error) {
 	text := `// Written by sbx integrate opencode; sbx integrate opencode --undo takes it back.
 const quote = (s) => "'" + s.replaceAll("'", "'\\''") + "'"
+// A project's .env may have set these, by which the shell that opencode starts would run something before sbx.
+const early = /^(LD_.*|BASH_.*|ENV|SHELL|SHELLOPTS|PS4|ZDOTDIR|XDG_CONFIG_HOME)$/
 export const Sbx = async () => ({
   "tool.execute.before": async (input, output) => {
-    if (input.tool !== "bash" || process.env.SBX_SID) return
-    output.args.command = ` + "`" + `${quote(` + jsString(h.Sbx) + `)} run -q -- /bin/sh -c ${quote(output.args.command)}` + "`" + `
+    if (input.tool !== "bash") return
+    for (const name of Object.keys(process.env)) if (early.test(name)) delete process.env[name]
+    output.args.command = ` + jsString(script(h.call("run", "-q", "--unless-sandboxed", "--", "/bin/sh", "-c"))) +
+		` + " " + quote(output.args.command)
   },
 })
 `
 	return []file{{path: h.Config + "/opencode/plugin/sbx.js", mode: 0o644, text: []byte(text)}}, nil
 }
 
-// jsString is a text as JavaScript reads it.
+// jsString is a text as JavaScript reads it: as JSON has it.
 func jsString(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\u2028", `\u2028`, "\u2029", `\u2029`).Replace(s) + `"`
+	b, _ := json.Marshal(s)
+	return string(b)
 }

@@ -236,6 +236,8 @@ func (r *Request) outputOptions() []option.Option {
 				"project's, in a sandbox), or passthrough (the same as --no-sandbox)"},
 		{Name: "no-sandbox", Key: "sandbox.enabled", Value: option.Off(&r.NoSandbox),
 			Help: "run CMD on the host, loudly"},
+		{Name: "unless-sandboxed", Value: option.Switch(&r.UnlessSandboxed),
+			Help: "in a session already, execute CMD and do nothing else: it is held as that session says"},
 		{Name: "no-suid", Value: option.Switch(&r.NoSuid),
 			Help: "run sbx-helper with no_new_privs set, so that its set-user-id bit is ignored, and never " +
 				"by sudo"},

@@ -53,6 +53,7 @@ type Request struct {
 	AsPID1, Ephemeral, Keep                                               bool
 	ExitBlocked, envClear, noDebug, noLoopback, Strict, NoSandbox, NoSuid bool
 	DryRun, JSON, Verbose, Quiet                                          bool
+	UnlessSandboxed                                                       bool
 	Seatbelt                                                              bool // --backend seatbelt
 	Detach, untrusted                                                     bool
 	Hooks                                                                 Hooks
@@ -66,6 +67,9 @@ func (r *Request) Parse(args []string) ([]string, error) {
 	words, err := c.Parse(args)
 	if err == nil && r.Seatbelt { // it is planned here, and run by nobody who reads options so
 		err = option.Wrong("--backend seatbelt works with sbx run on macOS, and with --dry-run", "leave the option out")
+	}
+	if err == nil && r.UnlessSandboxed {
+		err = option.Wrong("--unless-sandboxed works with sbx run and sbx mcp in the foreground", "leave one of the two out")
 	}
 	return words, err
 }
