@@ -72,6 +72,9 @@ func LeadsOut(rel string, text []byte) bool {
 
 // ofModules says whether a place in a repository's directory is that of a worktree's directory or of a submodule's.
 func ofModules(in []string) bool {
+	if slices.Contains(in, dotGit) { // where it stands git takes a repository for one with a work tree
+		return false
+	}
 	if len(in) > 2 && in[0] == "worktrees" && in[2] == "modules" { // a submodule of a linked worktree
 		in = in[2:]
 	}

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
@@ -82,31 +81,27 @@ func repositoryOf(top string) string {
 
 // indexOf tells the session of what the index of a repository names in a work tree.
 func (l *Links) indexOf(git, top string) {
-	if _, err := l.named(git, top); err != nil {
+	list, err := named(git)
+	for _, name := range list {
+		_, e := l.expect(top, name)
+		err = errors.Join(err, e)
+	}
+	if err != nil {
 		l.Session.ExpectAll()
 	}
 }
 
-// Linked says whether git may use a repository's directory for the work in another one.
-func (l *Links) Linked(dir, git string) bool {
-	acts, err := l.named(git, dir)
-	return err == nil && acts == ""
-}
-
-// named is expect for all that the index of a repository names in a work tree.
-func (l *Links) named(git, top string) (acts string, err error) {
+// named are the places that the index of a repository names.
+func named(git string) (list []string, err error) {
 	size, err := idSize(git)
 	files, e := indexes(git)
 	err = errors.Join(err, e)
 	for _, file := range files {
-		found, e := guard.IndexLinks(readAll(file), size)
-		err = errors.Join(err, e)
-		for _, name := range found.Places() {
-			a, e := l.expect(top, name)
-			acts, err = cmp.Or(acts, a), errors.Join(err, e)
-		}
+		text, e := read(file)
+		found, e2 := guard.IndexLinks(text, size)
+		list, err = append(list, found.Places()...), errors.Join(err, e, e2)
 	}
-	return acts, err
+	return list, err
 }
 
 // indexes are the files with an index in a repository's directory: it may be in two.
@@ -144,74 +139,73 @@ func idSize(git string) (int, error) {
 	}
 	var configs [][]byte
 	for _, dir := range dirs {
-		st, err := host.FS{}.Stamp(dir + "/config")
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
+		text, err := read(dir + "/config")
+		if err == nil {
+			configs = append(configs, text)
+		} else if !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
-		case st.Type != host.File:
-			return 0, errFormat
-		default:
-			configs = append(configs, readAll(dir+"/config"))
 		}
 	}
 	return guard.IDSize(configs...)
 }
 
-var errFormat = errors.New("the repository's configuration is no file")
+var errNoFile = errors.New("it is no file")
 
+// readAll is read where what cannot be read is as good as nothing.
 func readAll(file string) []byte {
-	st, err := host.FS{}.Stamp(file)
-	if err != nil || st.Type != host.File {
-		return nil
-	}
-	text, _ := host.FS{}.Peek(file, 0, int(min(st.Size, guard.MaxIndex))) // a larger index is not understood
+	text, _ := read(file)
 	return text
 }
 
-// expect has what the session makes at a place, or made there, guarded like what was there. It answers where git would
-// enter a repository by that which runs something.
-func (l *Links) expect(top, name string) (acts string, err error) {
+// read reads a file; a larger index is not understood.
+func read(file string) ([]byte, error) {
+	st, err := host.FS{}.Stamp(file)
+	if err != nil || st.Type != host.File {
+		return nil, cmp.Or(err, errNoFile)
+	}
+	return host.FS{}.Peek(file, 0, int(min(st.Size, guard.MaxIndex)))
+}
+
+// expect has what the session makes at a place, or made there, guarded like what was there. It answers where git may
+// enter a repository by that.
+func (l *Links) expect(top, name string) (at []string, err error) {
 	if dir, all := strings.CutSuffix(name, "/"); all {
 		l.expectAt(top, dir)
 		return l.expectBelow(top, dir)
 	}
 	l.expectAt(top, name)
-	if l.acts(top, name) {
-		return name, nil
-	}
-	return "", nil
+	return []string{name}, nil
 }
 
 // expectBelow is expect for all that is in a directory. Each is told to the session before it is listed, so that what
 // comes into it meanwhile is either found or judged by that.
-func (l *Links) expectBelow(top, name string) (acts string, err error) {
+func (l *Links) expectBelow(top, name string) (at []string, err error) {
 	dir, err := openTree(top, name)
-	if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
-		return "", nil // there is none, and what comes is guarded
+	if isNone(err) {
+		return nil, nil // what comes is guarded
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer unix.Close(dir)
 	l.Session.Demote([]guard.ID{identity(dir, "")})
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
 	list, err := f.ReadDir(-1)
 	f.Close()
 	for _, e := range list {
-		if e.Name() == ".git" && l.acts(top, name) {
-			acts = name
+		if e.Name() == ".git" {
+			at = append(at, name)
 		}
 		if e.IsDir() {
 			found, e := l.expectBelow(top, path.Join(name, e.Name()))
-			acts, err = cmp.Or(acts, found), errors.Join(err, e)
+			at, err = append(at, found...), errors.Join(err, e)
 		}
 	}
-	return acts, err
+	return at, err
 }
 
 // expectAt is expect for one place.
@@ -275,13 +269,12 @@ func (l *Links) Check(file string, old, next []byte) error {
 		}
 	}
 	for _, top := range trees {
-		for _, name := range found {
-			switch acts, err := l.expect(top, name); {
-			case err != nil:
-				return fmt.Errorf("looking through %s: %w", path.Join(top, name), err)
-			case acts != "":
-				return fmt.Errorf("%w: %s", errGitlink, path.Join(top, acts))
-			}
+		acts, err := l.enters(top, found, maxNested)
+		if err == nil && acts != "" {
+			err = fmt.Errorf("%w: %s", errGitlink, acts)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -289,29 +282,41 @@ func (l *Links) Check(file string, old, next []byte) error {
 
 // workTrees are the places at which git may use a repository's directory; sure: there is no other.
 func (l *Links) workTrees(git string) (trees []string, sure bool) {
-	add := func(to, dir string) {
-		if to = strings.TrimRight(to, "\n"); to != "" && !path.IsAbs(to) {
-			to = path.Join(dir, to)
+	trees = placesSet(git)
+	switch {
+	case linkedTree(git):
+		if file := strings.TrimRight(string(readAll(git+"/gitdir")), "\n"); file != "" {
+			trees = append(trees, path.Dir(from(git, file)))
 		}
-		if to != "" && !slices.Contains(trees, path.Clean(to)) {
-			trees = append(trees, path.Clean(to))
-		}
+		return append(trees, path.Dir(git)), false
+	case path.Base(git) == ".git" && !strings.Contains(path.Dir(git)+"/", "/.git/"):
+		return append(trees, path.Dir(git)), true
+	case len(trees) > 0: // a submodule's
+		return trees, true
 	}
-	add(guard.WorkTreeOf(readAll(git+"/config")), git)
-	add(guard.WorkTreeOf(readAll(git+"/config.worktree")), git)
+	return []string{path.Dir(git)}, false // a bare repository, to which a file beside it may lead
+}
+
+// placesSet are the work trees that a repository's settings name. Those of a linked worktree are its own alone.
+func placesSet(git string) (trees []string) {
+	files := []string{"/config", "/config.worktree"}
 	if linkedTree(git) {
-		add(path.Dir(string(readAll(git+"/gitdir"))), git)
-		return trees, false
+		files = files[1:]
 	}
-	if path.Base(git) == ".git" {
-		add("..", git)
-		return trees, true
+	for _, file := range files {
+		if to := guard.WorkTreeOf(readAll(git + file)); to != "" {
+			trees = append(trees, from(git, to))
+		}
 	}
-	if len(trees) > 0 { // a submodule's
-		return trees, true
+	return trees
+}
+
+// from is where a name leads from a directory.
+func from(dir, name string) string {
+	if path.IsAbs(name) {
+		return path.Clean(name)
 	}
-	add("..", git) // a bare repository, to which a file beside it may lead
-	return trees, false
+	return path.Join(dir, name)
 }
 
 // leading are the directories with a .git file that leads to a repository's directory; all: there is no other.
@@ -342,45 +347,10 @@ func (l *Links) leading(git string) (dirs []string, all bool) {
 // maxLooked bounds how long the others are looked for while the program waits.
 const maxLooked = 2 * time.Second
 
-// linkedTree says whether a directory is that of a linked worktree in a repository's.
+// linkedTree says whether git takes a directory for that of a linked worktree, which has settings elsewhere.
 func linkedTree(git string) bool {
-	return path.Base(path.Dir(git)) == "worktrees" && readAll(git+"/gitdir") != nil
-}
-
-// acts says whether git would enter a repository at name, below a work tree, that the session made, or that is set up
-// to run something.
-func (l *Links) acts(top, name string) bool {
-	dir, err := openTree(top, name)
-	if err != nil {
-		return false // there is none, and what comes is guarded
-	}
-	defer unix.Close(dir)
-	var st unix.Stat_t
-	err = unix.Fstatat(dir, ".git", &st, unix.AT_SYMLINK_NOFOLLOW)
-	switch {
-	case err != nil:
-		return false
-	case st.Mode&unix.S_IFMT == unix.S_IFREG:
-		text, err := readIn(dir, ".git")
-		return err != nil || !names.Leads(l.Granted, path.Join(top, name, ".git"), text, l.Session)
-	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return true
-	}
-	git, err := unix.Openat(dir, ".git", held, 0)
-	if err != nil {
-		return true
-	}
-	defer unix.Close(git)
-	if l.Session.Own(identity(git, "")) {
-		return true
-	}
-	for _, file := range configsOf() {
-		if len(settingsIn(git, ".git", file)) > 0 {
-			return true
-		}
-	}
-	elsewhere := unix.Fstatat(git, "commondir", &st, unix.AT_SYMLINK_NOFOLLOW) == nil
-	return elsewhere || len(hooksIn(git)) > 0
+	_, err := host.FS{}.Stamp(git + "/commondir")
+	return path.Base(path.Dir(git)) == "worktrees" || !errors.Is(err, fs.ErrNotExist)
 }
 
 // openTree opens a directory below another, over no link.
