@@ -179,6 +179,10 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 					g.Mode, g.Why = planner.Overlay, "--ephemeral"
 				}
 			}
+			if why := s.LeadsInto(g, in.FS); why != "" {
+				in.Losses = append(in.Losses, planner.Loss{What: quoting.Quote(name) + " (" + g.Why + ")", Why: why})
+				continue
+			}
 			in.Grants = append(in.Grants, g)
 		}
 		return nil

@@ -16,6 +16,7 @@ func (e Effective) Bound(s Store) (Store, []Notice) {
 	if len(e.Locked) == 0 {
 		return s, nil
 	}
+	s.closed = e.closed
 	for scope := range s.rules {
 		s.rules[scope] = slices.Clone(s.rules[scope])
 		for i := range s.rules[scope] {
@@ -45,6 +46,11 @@ func (e Effective) Widened(r Rule) (key string, lock Origin) {
 		key = "fs.writable"
 	default:
 		key = "fs.read_only"
+	}
+	if r.Kind != KindHost {
+		if inside := e.closed.wider(r.path.Fixed(), r.Access.needs()); inside != "" {
+			return inside, e.Locked[inside]
+		}
 	}
 	lock, locked := e.Locked[key]
 	if !locked || key == "network.hosts" && e.reaches(r.host) || key != "network.hosts" && e.shows(key, r.path) {

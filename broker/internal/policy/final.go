@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"reflect"
+	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
@@ -17,25 +18,35 @@ func (m *merger) chosen() (Profile, error) {
 	return resolve(m.e.Sandbox.Profile, m.e.Profiles, m.e.Vars)
 }
 
-// holdFinal takes back that a profile was defined or chosen, where a key is wider by it that the organisation has made
-// final.
-func (m *merger) holdFinal(o Origin, undo func()) {
+// holdFinal takes back that a key was set, or a profile defined (by no key) or chosen, where a key is wider by it that
+// the organisation has made final.
+func (m *merger) holdFinal(k *key, o Origin, undo func()) {
 	now, err := m.chosen()
 	if err != nil || len(m.e.Locked) == 0 { // whether one is missing in the end is said then
 		return
 	}
-	if key, wider := m.opens(now); wider {
+	what, key := "", ""
+	if k == nil || k.name == "sandbox.profile" {
+		what, key = "profile "+excerpt.Quote(now.Name), m.opens(now)
+	}
+	if key == "" && (k == nil || k.name == "sandbox.profile" || strings.HasPrefix(k.name, "fs.")) {
+		with := m.e
+		with.Profile = now
+		key = m.e.closed.reopened(with.places())
+	}
+	if key != "" {
 		undo()
-		m.notice(NoticeLocked, key, o, "ignored: profile "+excerpt.Quote(now.Name)+" would change it, and "+
+		m.notice(NoticeLocked, key, o, "ignored: "+cmp.Or(what, "this")+" would change it, and "+
 			m.e.Locked[key].String()+" has made it final")
 	}
 }
 
-// opens finds a final key that is wider with a profile than with the one that the organisation has chosen.
-func (m *merger) opens(now Profile) (string, bool) {
+// opens finds a final key that is wider with a profile than with the one that the organisation has chosen;
+// "" for none.
+func (m *merger) opens(now Profile) string {
 	const choice = "sandbox.profile"
 	if _, locked := m.e.Locked[choice]; locked && now.Name == m.held.Name && !reflect.DeepEqual(now, m.held) {
-		return choice, true // it was chosen for good, and is another one under the same name
+		return choice // it was chosen for good, and is another one under the same name
 	}
 	for _, of := range byProfile() {
 		k := findKey(m.rows, of[1])
@@ -53,8 +64,8 @@ func (m *merger) opens(now Profile) (string, bool) {
 			before, after = orEmpty(*m.held.field(of[0])), orEmpty(*now.field(of[0]))
 		}
 		if !k.narrower(before, after) {
-			return k.name, true
+			return k.name
 		}
 	}
-	return "", false
+	return ""
 }

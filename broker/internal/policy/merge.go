@@ -21,6 +21,7 @@ type Effective struct {
 	Locked  map[string]Origin // keys the org has made final
 	Notices []Notice
 	Vars    Vars
+	closed  closing
 }
 
 // merge applies org, project, user and command line in this order. A later value replaces an earlier one; lists that
@@ -48,6 +49,8 @@ func merge(rows []key, l Layers, flags []Setting) (Effective, error) {
 		}
 		if layer.Scope == ScopeOrg {
 			m.held, _ = m.chosen()
+			m.e.Profile = m.held
+			m.e.closed = m.e.closes()
 		}
 	}
 	for _, s := range inOrder(flags) {
@@ -109,7 +112,7 @@ func (m *merger) profiles(l *Layer) {
 		}
 		before, had := m.e.Profiles[name]
 		m.e.Profiles[name] = p
-		m.holdFinal(Origin{Scope: l.Scope, File: l.File}, func() {
+		m.holdFinal(nil, Origin{Scope: l.Scope, File: l.File}, func() {
 			if m.e.Profiles[name] = before; !had {
 				delete(m.e.Profiles, name)
 			}
@@ -143,10 +146,9 @@ func (m *merger) apply(s Setting) error {
 		m.wideHosts(hosts, origins)
 	}
 	set := func(v any, from []Origin) { k.put(&m.e.Config, v); m.e.Origins[k.name] = from }
-	was := m.e.Origins[k.name]
-	if set(val, origins); k.name == "sandbox.profile" {
-		m.holdFinal(s.Origin, func() { set(cur, was) })
-	}
+	own, was := k.get(&m.e.Config), m.e.Origins[k.name]
+	set(val, origins)
+	m.holdFinal(k, s.Origin, func() { set(own, was) })
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 type Store struct {
 	rules          [ScopeSession + 1][]Rule
 	led            []Rule // that label where others lead, see Lead
+	closed         closing
 	ProjectTrusted bool
 }
 
@@ -122,11 +123,18 @@ func (s *Store) best(scope Scope, q Query, path pathname.Path) *Rule {
 	var best *Rule
 	for i := range s.rules[scope] {
 		r := &s.rules[scope][i]
-		if s.inForce(r) && r.matches(q, path) && (best == nil || r.beats(best)) {
+		if s.inForce(r) && r.matches(q, path) && !s.reopens(r, q) && (best == nil || r.beats(best)) {
 			best = r
 		}
 	}
 	return best
+}
+
+// reopens says whether a rule would show more of a place than the organisation has closed for good there, however wide
+// the rule is. What Widened says of whose rules may is true here too.
+func (s *Store) reopens(r *Rule, q Query) bool {
+	return r.Decision == Allow && r.Kind != KindHost && r.Kind != KindSocket && r.Origin.Scope != ScopeOrg &&
+		r.Origin.Scope != ScopeSession && s.closed.wider(q.Path, q.Access.needs()) != ""
 }
 
 // matches leaves out what has expired, and what is for other programs.

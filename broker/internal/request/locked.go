@@ -18,11 +18,9 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 			return lockedError(n.Origin.File, n.Key, s.Locked[n.Key])
 		}
 	}
-	keys := map[planner.Mode]string{planner.Read: "fs.read_only", planner.Write: "fs.writable",
-		planner.Overlay: "fs.overlay", planner.Scratch: "fs.tmpfs"}
 	for _, o := range r.Paths {
-		key := keys[o.Mode]
-		if _, locked := s.Locked[key]; !locked {
+		key := listOf(o.Mode)
+		if len(s.Locked) == 0 {
 			continue
 		}
 		p, _, err := o.Expand(s.Vars.Home, cwd, s.Vars.Project)
@@ -34,6 +32,9 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 			places = append(places, canon) // what a link leads to is what would be mounted
 		}
 		for _, place := range places {
+			if closed, lock := s.Reopens(key, place); closed != "" {
+				return lockedError(o.Flag+" "+quoting.Quote(o.Path), closed, lock)
+			}
 			if lock, refused := s.Widens(key, o.Flag, []string{pathname.Escape(place)}); refused {
 				return lockedError(o.Flag+" "+quoting.Quote(o.Path), key, lock)
 			}
@@ -50,6 +51,28 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 		}
 	}
 	return nil
+}
+
+// listOf is the key whose list gives a mode.
+func listOf(m planner.Mode) string {
+	return [...]string{planner.None: "", planner.Read: "fs.read_only", planner.Write: "fs.writable",
+		planner.Overlay: "fs.overlay", planner.Scratch: "fs.tmpfs"}[m]
+}
+
+// LeadsInto says why a grant of a list is left out: it leads by a link to what the organisation has closed for good.
+func (s Settings) LeadsInto(g planner.Grant, fs planner.FS) string {
+	if len(s.Locked) == 0 {
+		return ""
+	}
+	canon, _, _, err := host.Resolve(fs, g.Path)
+	if err != nil || canon == "" || canon == path.Clean(g.Path) {
+		return ""
+	}
+	key, lock := s.Reopens(listOf(g.Mode), canon)
+	if key == "" {
+		return ""
+	}
+	return "it leads to " + quoting.Quote(canon) + ", and " + lock.String() + " has made " + key + " final"
 }
 
 func lockedError(what, key string, lock policy.Origin) error {

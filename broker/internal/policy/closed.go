@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"path"
+	"slices"
+
+	"sbx.example/sbx/broker/internal/policy/pathname"
+)
+
+// A list that grants is narrower with fewer entries, but for one that makes less of a place than what is around it
+// does: without such an entry the place is as wide as its surroundings. So the organisation's files are kept as what
+// they show of places, and what holds in the end is compared with that.
+
+// closing are the entries of the organisation's final lists that close a place inside something wider.
+type closing struct {
+	shown map[string]showing // by the organisation's files alone
+	at    map[string]string  // the key of each of these entries, by its place
+}
+
+// closes is what the layers up to the organisation's close for good.
+func (e Effective) closes() closing {
+	c := closing{shown: e.places(), at: map[string]string{}}
+	for _, key := range [...]string{"fs.read_only", "fs.overlay", "fs.tmpfs"} {
+		if _, locked := e.Locked[key]; !locked {
+			continue
+		}
+		list := e.list(key)
+		if key == "fs.read_only" { // to which that of the profile is added
+			list = slices.Concat(e.Profile.ReadOnly, list)
+		}
+		for _, p := range list {
+			p, _ = pathname.SplitOptional(p)
+			if c.shown[p] < showingAt(c.shown, path.Dir(p)) {
+				c.at[p] = key
+			}
+		}
+	}
+	return c
+}
+
+// around is the key of the final entry that p is in; "" for none.
+func (c closing) around(p string) string {
+	if len(c.at) == 0 {
+		return ""
+	}
+	for ; ; p = path.Dir(p) {
+		if key := c.at[p]; key != "" || p == "/" || p == "." {
+			return key
+		}
+	}
+}
+
+// wider is the key of the final entry that would show more of p than the organisation does; "" for none.
+func (c closing) wider(p string, as showing) string {
+	if key := c.around(p); as > showingAt(c.shown, p) {
+		return key
+	}
+	return ""
+}
+
+// reopened is a final entry whose place these lists would show more of; "" for none.
+func (c closing) reopened(now map[string]showing) (key string) {
+	for p := range c.at {
+		if key = c.wider(p, showingAt(now, p)); key != "" {
+			return key
+		}
+	}
+	for p, as := range now {
+		if key = c.wider(p, as); key != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+// Reopens is the key of the final entry that would be shown wider with p in the list of another key, and where that was
+// made final; "" for none.
+func (e Effective) Reopens(list, p string) (key string, lock Origin) {
+	as := map[string]showing{"fs.writable": written, "fs.overlay": layered, "fs.read_only": readable,
+		"fs.tmpfs": scratch}[list]
+	key = e.closed.wider(path.Clean(p), as)
+	return key, e.Locked[key]
+}
+
+// needs is what a place has to be for an access.
+func (a Access) needs() showing {
+	if a == Write {
+		return written
+	}
+	return readable
+}

@@ -1,0 +1,74 @@
+package policy
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFinalEntryStaysClosed: what an entry of the organisation's closes inside something wider stays as narrow as it
+// says, whether others drop the entry, name the place in another list, choose a profile or write a rule. The controls
+// are the same without the lock, and what lies beside the entry.
+func TestFinalEntryStaysClosed(t *testing.T) {
+	const org = "[fs]\nwritable = [\"~/w\"]\nread_only = [\"~/w/r\", \"~/r\"]\ntmpfs = [\"~/r/t\"]\n" +
+		"overlay = [\"~/w/o\"]\n"
+	for _, c := range []struct {
+		name, user, rule, key string
+		at                    string
+		as                    showing
+	}{
+		{"dropped", "[fs]\nread_only = [\"~/r\"]\n", "", "fs.read_only", "w/r", written},
+		{"dropped layer", "[fs]\noverlay = []\n", "", "fs.overlay", "w/o", written},
+		{"dropped scratch", "[fs]\ntmpfs = []\n", "", "fs.tmpfs", "r/t", readable},
+		{"named again", "[fs]\nwritable = [\"~/w\", \"~/w/r\"]\n", "", "fs.read_only", "w/r", written},
+		{"named below", "[fs]\nwritable = [\"~/w\", \"~/w/r/x\"]\n", "", "fs.read_only", "w/r/x", written},
+		{"a layer there", "[fs]\noverlay = [\"~/w/o\", \"~/w/r\"]\n", "", "fs.overlay", "w/r", layered},
+		{"a profile", "[profiles.mine]\nread_only = [\"~/r/t/x\"]\n[sandbox]\nprofile = \"mine\"\n", "",
+			"fs.read_only", "r/t/x", readable},
+		{"a rule there", "", "path = \"~/w/r/**\"\naccess = \"write\"", "fs.read_only", "w/r/x", written},
+		{"a rule around", "", "path = \"~/w/**\"\naccess = \"write\"", "fs.read_only", "w/r/x", written},
+		{"a rule that reads", "", "path = \"~/r/**\"", "fs.tmpfs", "r/t/x", readable},
+		{"a rule that runs", "", "exec = \"~/r/t/x\"", "fs.tmpfs", "r/t/x", readable},
+		{"beside it", "[fs]\nwritable = [\"~/w\", \"~/w/x\"]\n", "", "", "w/x", written},
+		{"a rule beside it", "", "path = \"~/w/**\"\naccess = \"write\"", "", "w/x", written},
+		{"where nothing wider is around", "[fs]\nread_only = [\"~/w/r\"]\n", "", "", "r", 0},
+	} {
+		w := newWorld(t)
+		for _, final := range []string{"", "final = [\"fs.read_only\", \"fs.overlay\", \"fs.tmpfs\"]\n"} {
+			w.write(ScopeOrg, "config.toml", final+org)
+			w.write(ScopeUser, "config.toml", c.user)
+			w.write(ScopeUser, "policy.toml", "version = 1\n")
+			if c.rule != "" {
+				w.write(ScopeUser, "policy.toml", "version = 1\n[[rule]]\n"+c.rule+"\ndecision = \"allow\"\n")
+			}
+			layers, err := Load(w.Sources)
+			e, failed := Merge(layers, nil)
+			if err = errors.Join(err, failed); err != nil {
+				t.Fatal(err)
+			}
+			p := w.Vars.Home + "/" + c.at
+			got, kept := showingAt(e.places(), p) == c.as, final == "" || c.key == ""
+			if c.rule != "" {
+				q := Query{Kind: KindPath, Path: p, Access: Read, Now: time.Now()}
+				if c.as == written {
+					q.Access = Write
+				} else if strings.HasPrefix(c.rule, "exec") {
+					q.Access = Exec
+				}
+				store, _ := e.Bound(layers.Policy)
+				_, got = store.Match(q)
+			}
+			if got != kept {
+				t.Errorf("%s, final: %t: shown wider: %t", c.name, final != "", got)
+			}
+			said := slices.ContainsFunc(e.Notices, func(n Notice) bool {
+				return n.Kind == NoticeLocked && n.Key == c.key
+			})
+			if c.rule == "" && said == kept {
+				t.Errorf("%s, final: %t: notices %v", c.name, final != "", e.Notices)
+			}
+		}
+	}
+}
