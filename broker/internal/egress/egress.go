@@ -66,6 +66,9 @@ type Network struct {
 // New reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
 func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	reach, hosts := reachOf(by, s)
+	if reach == policy.AllHosts && closesAll(s.Layers.Policy, time.Now()) {
+		reach = policy.SomeHosts
+	}
 	if reach == policy.NoHosts && !leadsIn(s) && by.Served == nil || in.ShareNet {
 		return nil, nil
 	}
@@ -108,7 +111,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	}
 	o.opt.Cut = s.Network.Labelled == "cut"
 	o.opt.Rules = o.rules
-	o.opt.Denied = func(h peer.Host, port int) bool { return Denied(o.rules().Match, h, port) }
+	o.opt.Denied = func(h peer.Host, port int, asks bool) bool { return Denied(o.rules().Match, h, port, asks) }
 	if err := o.lead(s); err != nil {
 		return nil, err
 	}

@@ -154,9 +154,22 @@ func (o *Network) lead(s request.Settings) error {
 // NoPingFix is what lets programs inside ping.
 const NoPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
 
+// closesAll says whether a rule denies or asks about everybody of whom no other rule says something: then not every
+// address is open, but what is listed.
+func closesAll(store policy.Store, now time.Time) bool {
+	return slices.ContainsFunc(store.InForce(), func(r policy.Rule) bool {
+		if port, _ := r.Host().Ports(); r.Kind != policy.KindHost || !r.Host().Any() || port != 0 {
+			return false
+		}
+		hit, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: peer.Host{Name: "everybody.invalid"}, Port: 443,
+			Access: policy.Connect, Now: now})
+		return ok && hit.Decision != policy.Allow
+	})
+}
+
 // Denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is
-// named.
-func Denied(match func(policy.Query) (policy.Rule, bool), h peer.Host, port int) bool {
+// named. Where nobody asks, a rule that wants to be asked denies.
+func Denied(match func(policy.Query) (policy.Rule, bool), h peer.Host, port int, asks bool) bool {
 	ports := []int{port}
 	if port == 0 {
 		ports = []int{443, 80}
@@ -164,7 +177,7 @@ func Denied(match func(policy.Query) (policy.Rule, bool), h peer.Host, port int)
 	for _, p := range ports {
 		rule, ok := match(policy.Query{Kind: policy.KindHost, Host: h, Port: p, Access: policy.Connect,
 			Now: time.Now()})
-		if !ok || rule.Decision != policy.Deny {
+		if !ok || rule.Decision != policy.Deny && (asks || rule.Decision != policy.Ask) {
 			return false
 		}
 	}

@@ -25,6 +25,39 @@ func settings(n policy.Network, keys ...string) request.Settings {
 	return s
 }
 
+// TestRulesCloseEverybody: a rule about everybody holds although the network is allowed; of others, and of one about a
+// port, nothing follows for the rest. What a rule asks about is refused where nobody is asked.
+func TestRulesCloseEverybody(t *testing.T) {
+	for _, c := range []struct {
+		decision policy.Decision
+		host     string
+		closes   bool
+		denied   [2]bool // where somebody asks, and where nobody does
+	}{
+		{policy.Deny, "*", true, [2]bool{true, true}},
+		{policy.Ask, "*", true, [2]bool{false, true}},
+		{policy.Allow, "*", false, [2]bool{}},
+		{policy.Deny, "*:25", false, [2]bool{}},
+		{policy.Deny, "a.test", false, [2]bool{true, true}},
+		{policy.Ask, "a.test", false, [2]bool{false, true}},
+		{policy.Deny, "a.test:443", false, [2]bool{}}, // the other port is left
+	} {
+		r, err := policy.NewRule(policy.Rule{Kind: policy.KindHost, Pattern: c.host, Decision: c.decision}, policy.Vars{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := policy.Store{}.With(policy.ScopeUser, r)
+		if got := closesAll(store, time.Now()); got != c.closes {
+			t.Errorf("%v: closes everybody: %t", r, got)
+		}
+		for i, asks := range []bool{true, false} {
+			if got := Denied(store.Match, peer.Host{Name: "a.test"}, 0, asks); got != c.denied[i] {
+				t.Errorf("%v, asks: %t: denied: %t", r, asks, got)
+			}
+		}
+	}
+}
+
 // TestReachOf: which hosts a run reaches, from what is written, and whether somebody can be asked about the rest.
 func TestReachOf(t *testing.T) {
 	hosts := []string{"example.org"}
@@ -150,7 +183,7 @@ func TestDenied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Denied(all.Match, h, x.port); got != x.want {
+		if got := Denied(all.Match, h, x.port, true); got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}

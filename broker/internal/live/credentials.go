@@ -25,7 +25,9 @@ func (x *attempt) grantCredentials() (err error) {
 	x.credentials, err = credential.New(credential.Caller{Env: x.b.Env, Warn: x.b.Warn, Refused: x.refusals.Line,
 		Asks: labels(x.cfg) && x.approvals != nil,
 		Sets: x.sets, Record: x.r.Record, Marks: x.marks(), Marked: x.inRequest,
-		Denied: func(h peer.Host, port int) bool { return egress.Denied(x.cfg.Layers.Policy.Match, h, port) }}, x.cfg, x.in)
+		Denied: func(h peer.Host, port int) bool {
+			return egress.Denied(x.cfg.Layers.Policy.Match, h, port, x.approvals != nil)
+		}}, x.cfg, x.in)
 	x.r.credentials = x.credentials.Names()
 	if err != nil || !labels(x.cfg) {
 		return err

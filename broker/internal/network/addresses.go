@@ -30,40 +30,49 @@ type Rules struct {
 	Match func(policy.Query) (policy.Rule, bool)
 }
 
-// decideAddresses says what ranges and rules decide about addresses, the narrowest prefix first. asks says that
-// somebody can be asked about the rest.
-func decideAddresses(ranges []peer.Pattern, r Rules, asks bool, now time.Time) []decided {
-	var known []peer.Pattern
+// decideAddresses says what ranges and rules decide about addresses: first of those that names led to, and then the
+// narrowest prefix first.
+func (d *decider) decideAddresses(ranges []peer.Pattern, led []opening) []decided {
 	for _, h := range ranges {
 		if _, ok := h.Prefix(); ok {
-			known = append(known, h)
-		}
-	}
-	d := decider{listed: known, rules: r, asks: asks, now: now}
-	for _, x := range r.List {
-		if _, ok := x.Host().Prefix(); !ok || x.Kind != policy.KindHost || !x.Expires.IsZero() && !now.Before(x.Expires) {
-			continue
-		}
-		known = append(known, x.Host())
-		if x.Decision == policy.Allow {
-			d.allowed = append(d.allowed, x.Host())
+			d.listed = append(d.listed, h)
 		}
 	}
 	var all []netip.Prefix
+	known := slices.Clone(d.listed)
+	for _, x := range d.rules.List {
+		if x.Kind != policy.KindHost || !x.Expires.IsZero() && !d.now.Before(x.Expires) {
+			continue
+		}
+		known = append(known, x.Host())
+		if _, ok := x.Host().Prefix(); ok && x.Decision == policy.Allow {
+			d.allowed = append(d.allowed, x.Host())
+		}
+		if d.all && x.Host().Any() && x.Decision != policy.Allow {
+			all = append(all, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
+		}
+	}
 	for _, h := range known {
-		p, _ := h.Prefix()
-		all = append(all, p)
+		if p, ok := h.Prefix(); ok {
+			all = append(all, p)
+		}
 	}
 	slices.SortFunc(all, func(a, b netip.Prefix) int { return cmp.Or(b.Bits()-a.Bits(), a.Addr().Compare(b.Addr())) })
 	all = slices.Compact(all)
 	var out []decided
+	for _, o := range led {
+		p := netip.PrefixFrom(o.addr, o.addr.BitLen())
+		out = append(out, slices.DeleteFunc(d.about(p, peer.Host{Name: o.name}, known), isPassed)...)
+	}
 	for i, p := range all {
 		if a, ok := apart(p, all[:i]); ok { // what holds there holds in all of p that is left
-			out = append(out, d.about(p, a, known)...)
+			out = append(out, d.about(p, peer.Host{Addr: a}, known)...)
 		}
 	}
 	return out
 }
+
+func isPassed(d decided) bool { return d.pass }
 
 // apart is an address of p that is in none of the narrower prefixes.
 func apart(p netip.Prefix, narrower []netip.Prefix) (netip.Addr, bool) {
@@ -87,15 +96,16 @@ func apart(p netip.Prefix, narrower []netip.Prefix) (netip.Addr, bool) {
 type decider struct {
 	listed, allowed []peer.Pattern // by the settings, and by rules
 	rules           Rules
-	asks            bool
+	asks            bool // somebody can be asked about the rest
+	all             bool // every public address is open
 	now             time.Time
 }
 
-// about decides about a prefix, of which a is an address like all others.
-func (d *decider) about(p netip.Prefix, a netip.Addr, known []peer.Pattern) []decided {
+// about decides about a prefix, of which h is an address like all others, or a name that led there.
+func (d *decider) about(p netip.Prefix, h peer.Host, known []peer.Pattern) []decided {
 	cuts := []int{1, 80, 81, 443, 444, 1 << 16}
-	for _, h := range known {
-		if lo, hi := h.Ports(); lo != 0 && h.MatchHost(peer.Host{Addr: a}) {
+	for _, x := range known {
+		if lo, hi := x.Ports(); lo != 0 && x.MatchHost(h) {
 			cuts = append(cuts, int(lo), int(hi)+1)
 		}
 	}
@@ -110,7 +120,7 @@ func (d *decider) about(p netip.Prefix, a netip.Addr, known []peer.Pattern) []de
 			if x.lo, x.hi = uint16(lo), uint16(cuts[i+1]-1); of.icmp {
 				x.lo, x.hi = 443, 443 // as for a name
 			}
-			pass, ok := d.verdict(peer.Host{Addr: a}, x)
+			pass, ok := d.verdict(h, x)
 			switch {
 			case !ok:
 				last = nil
@@ -139,7 +149,7 @@ func (d *decider) about(p netip.Prefix, a netip.Addr, known []peer.Pattern) []de
 	return out
 }
 
-// verdict is about one address at ports that rules and lists do not tell apart.
+// verdict is about one address or name at ports that rules and lists do not tell apart.
 func (d *decider) verdict(h peer.Host, p ports) (pass, ok bool) {
 	covers := func(q peer.Pattern) bool {
 		if q.UDP() != p.udp || q.ICMP() != p.icmp || !q.MatchHost(h) {
@@ -156,8 +166,9 @@ func (d *decider) verdict(h peer.Host, p ports) (pass, ok bool) {
 	}
 	if ruled && r.Decision != policy.Allow {
 		asked := r.Decision == policy.Ask && d.asks
-		_, address := r.Host().Prefix()
-		return false, !asked && (address || listed) // one about everybody is about names first
+		_, about := r.Host().Prefix()
+		about = about || h.Name != "" || d.all // else one about everybody is about names first
+		return false, !asked && (about || listed)
 	}
 	if p.udp || p.icmp { // rules that allow TCP say nothing of these
 		pass = listed || slices.ContainsFunc(d.allowed, covers)
@@ -200,11 +211,26 @@ func (r *rules) redecide(list []decided) error {
 
 // decidedNow is what is decided about addresses by the rules of this moment.
 func (n *Network) decidedNow() []decided {
-	var r Rules
+	d := decider{asks: n.asks(), all: n.all(), now: time.Now()}
 	if n.o.Rules != nil {
-		r = n.o.Rules()
+		d.rules = n.o.Rules()
 	}
-	return decideAddresses(n.o.Hosts, r, n.o.Ask != nil, time.Now())
+	return d.decideAddresses(n.o.Hosts, n.names.ledTo(d.now))
+}
+
+// asks says whether somebody is asked about what is not listed. Where every address is open nothing waits.
+func (n *Network) asks() bool { return n.o.Ask != nil && !n.all() }
+
+// redecide has what is decided about addresses follow the rules of this moment, and where names led by now.
+func (n *Network) redecide() error {
+	n.deciding.Lock()
+	defer n.deciding.Unlock()
+	list := n.decidedNow()
+	if slices.Equal(list, *n.decided.Load()) {
+		return nil
+	}
+	n.decided.Store(&list)
+	return n.rules.redecide(list)
 }
 
 // isDenied says whether a rule about the address itself refuses connections to it.

@@ -32,9 +32,11 @@ func hostRules(t *testing.T, scope policy.Scope, texts ...string) (out []policy.
 // TestRulesAboutAddresses: what the kernel and the resolver are told of addresses is what the rules say of each, before
 // what a list of ranges says.
 func TestRulesAboutAddresses(t *testing.T) {
+	led := []opening{{"a.test", netip.MustParseAddr("192.0.2.1")}, {"other.example", netip.MustParseAddr("192.0.2.2")}}
 	for name, c := range map[string]struct {
 		listed, org, user []string
-		asks              bool
+		asks, all         bool
+		led               []opening
 		want              map[string]string // of an address and port; with /udp; "" is nothing
 	}{
 		"a range and no rule": {listed: []string{"192.0.2.0/24:99", "192.0.2.0/24:53/udp"}, want: map[string]string{
@@ -56,6 +58,17 @@ func TestRulesAboutAddresses(t *testing.T) {
 			"10.0.0.1:443": "refuse", "10.0.0.2:443": "pass"}},
 		"everybody": {listed: []string{"10.0.0.0/8"}, user: []string{"deny *"}, want: map[string]string{
 			"10.0.0.2:443": "refuse", "192.0.2.1:443": ""}},
+		"everybody at a port, with all open": {all: true, asks: true, user: []string{"deny *:25", "allow 192.0.2.2:25"},
+			want: map[string]string{"192.0.2.1:25": "refuse", "192.0.2.1:26": "", "192.0.2.2:25": "pass"}},
+		"where a name led": {all: true, led: led, user: []string{"deny a.test:443", "allow 192.0.2.1"},
+			want: map[string]string{"192.0.2.1:443": "refuse", "192.0.2.1:443/udp": "refuse", "192.0.2.1:80": "pass",
+				"192.0.2.2:443": ""}},
+		"where names below led": {led: led, listed: []string{"192.0.2.0/24:1-99"}, user: []string{"deny *.test:22"},
+			want: map[string]string{"192.0.2.1:22": "refuse", "192.0.2.1:21": "pass", "192.0.2.2:22": "pass"}},
+		"a question about a name": {asks: true, led: led, user: []string{"ask a.test:443"}, want: map[string]string{
+			"192.0.2.1:443": ""}},
+		"a question that nobody answers": {led: led, user: []string{"ask a.test:443"}, want: map[string]string{
+			"192.0.2.1:443": "refuse"}},
 	} {
 		var s policy.Store
 		s = s.With(policy.ScopeOrg, hostRules(t, policy.ScopeOrg, c.org...)...)
@@ -68,7 +81,8 @@ func TestRulesAboutAddresses(t *testing.T) {
 			}
 			listed = append(listed, p)
 		}
-		list := decideAddresses(listed, Rules{List: s.InForce(), Match: s.Match}, c.asks, time.Now())
+		list := (&decider{rules: Rules{List: s.InForce(), Match: s.Match}, asks: c.asks, all: c.all,
+			now: time.Now()}).decideAddresses(listed, c.led)
 		for at, want := range c.want {
 			text, udp := strings.CutSuffix(at, "/udp")
 			to := netip.MustParseAddrPort(text)
@@ -94,7 +108,8 @@ func TestDeniedAddressesAreNoAnswers(t *testing.T) {
 	p, _ := peer.ParsePattern("10.0.0.0/8:443")
 	s := policy.Store{}.With(policy.ScopeUser, hostRules(t, policy.ScopeUser, "deny 10.0.0.1", "deny 192.0.2.1",
 		"deny 192.0.2.2:22")...)
-	list := decideAddresses([]peer.Pattern{p}, Rules{List: s.InForce(), Match: s.Match}, false, time.Now())
+	list := (&decider{rules: Rules{List: s.InForce(), Match: s.Match}, now: time.Now()}).decideAddresses(
+		[]peer.Pattern{p}, nil)
 	for at, want := range map[string]bool{"10.0.0.1": true, "10.0.0.2": false, "192.0.2.1": true, "192.0.2.2": false} {
 		if n.decided.Store(&list); n.isClosed(netip.MustParseAddr(at)) != want {
 			t.Errorf("%s: closed: %t", at, !want)

@@ -10,9 +10,14 @@ import (
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
+// denies says whether a rule refuses a name at a port, 0 for any.
+func (n *Network) denies(h peer.Host, port int) bool {
+	return n.o.Denied != nil && n.o.Denied(h, port, n.asks())
+}
+
 // judgeName says what a name may be looked up for.
 func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
-	if n.o.Denied != nil && n.o.Denied(h, 0) {
+	if n.denies(h, 0) {
 		n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "denied by a rule"})
 		return judgement{}
 	}
@@ -78,11 +83,8 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 // Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist
 // stay.
 func (n *Network) Reconsider() {
-	if list := n.decidedNow(); !slices.Equal(list, *n.decided.Load()) {
-		n.decided.Store(&list)
-		if err := n.rules.redecide(list); err != nil {
-			n.lost("having changed rules about addresses act: " + err.Error())
-		}
+	if err := n.redecide(); err != nil {
+		n.lost("having changed rules about addresses act: " + err.Error())
 	}
 	for name, to := range n.names.opened() {
 		h, err := peer.Parse(name)

@@ -40,8 +40,8 @@ type Options struct {
 	NoPing   bool // echo requests are refused: nothing here could carry them, see MayPing
 	// Maps writes the identity maps of the network's user namespace; nil: it has one user, see netns.New.
 	Maps func(pid int) error
-	// Denied says whether a rule denies a name at a port, 0 for any. May be nil.
-	Denied func(h peer.Host, port int) bool
+	// Denied says whether a rule denies a name at a port, 0 for any; or asks about it, and nobody is asked. May be nil.
+	Denied func(h peer.Host, port int, asks bool) bool
 	// Rules are the rules of this moment, for what they say of addresses. May be nil.
 	Rules func() Rules
 	// Ask is called for what is not listed and blocks until it is decided. nil: it is refused.
@@ -95,16 +95,18 @@ type Network struct {
 	notes   notes
 	closed  atomic.Pointer[[]netip.Prefix]
 	decided atomic.Pointer[[]decided]
-	ctx     context.Context
-	cancel  context.CancelFunc
-	once    sync.Once
-	limits  sync.Mutex // one Limit at a time
-	limited atomic.Bool
-	past    []Traffic                      // from before it. Guarded by mu, like live and through
-	live    map[net.Conn]func() decide.Ask // connections that this process carries, and to whom
-	through map[uint16]bool                // ports of the host's that were connected to or from
-	open    []interface{ Close() error }
-	served  []*os.File
+	// one change of what is decided at a time
+	deciding sync.Mutex
+	ctx      context.Context
+	cancel   context.CancelFunc
+	once     sync.Once
+	limits   sync.Mutex // one Limit at a time
+	limited  atomic.Bool
+	past     []Traffic                      // from before it. Guarded by mu, like live and through
+	live     map[net.Conn]func() decide.Ask // connections that this process carries, and to whom
+	through  map[uint16]bool                // ports of the host's that were connected to or from
+	open     []interface{ Close() error }
+	served   []*os.File
 }
 
 // Resolver is where the sandbox's resolver listens.
@@ -299,10 +301,10 @@ func (n *Network) serveNames(udp, tcp *os.File) error {
 	n.names.up = &upstream{n.o.Servers, patience}
 	n.names.why = n.whyClosed
 	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
-	n.names.denied = func(h peer.Host) bool { return n.o.Denied != nil && n.o.Denied(h, 0) }
+	n.names.denied = func(h peer.Host) bool { return n.denies(h, 0) }
 	n.names.admit = func(a []netip.Addr, j judgement, life time.Duration) error {
-		if n.all() {
-			return nil
+		if err := n.redecide(); err != nil || n.all() { // before it is open
+			return err
 		}
 		return n.rules.admit(a, j.ports, life, j.made)
 	}

@@ -3,7 +3,9 @@
 package network
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -48,6 +50,24 @@ func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, li
 		}
 		r.openings[o] = to
 	}
+}
+
+// ledTo are the names that led to addresses, which a program may still use.
+func (r *resolver) ledTo(now time.Time) (out []opening) {
+	if r == nil { // nothing is served yet
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for o, to := range r.openings {
+		if o.name != o.addr.String() && to.until.After(now) {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b opening) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), a.addr.Compare(b.addr))
+	})
+	return out
 }
 
 func later(a, b time.Time) time.Time {

@@ -122,7 +122,7 @@ func (p *passage) allowed(name string) error {
 	if p.n.isDenied(p.to) {
 		return p.deny(name, errors.New("a rule denies the address"))
 	}
-	if p.n.o.Denied != nil && p.n.o.Denied(peer.Host{Name: name}, int(p.to.Port())) {
+	if p.n.denies(peer.Host{Name: name}, int(p.to.Port())) {
 		return p.deny(name, fmt.Errorf("a rule denies %s", name))
 	}
 	if p.n.o.Stands != nil {
