@@ -156,12 +156,14 @@ func (g *Grants) Own(q policy.Query, label string) bool {
 	})
 }
 
-// Heard has a session that asks nobody carry from the start what its credentials open, and refuses it if one of their
-// servers may not hear of all that it carries.
-func (g *Grants) Heard(s request.Settings, in *planner.Input) error {
-	for _, name := range g.Secrets() {
-		label := policy.CredentialLabel(name)
-		in.Labels = append(in.Labels, planner.Label{Name: label, Place: label, Why: s.Origin("network.with")})
+// Heard has a session that asks nobody carry from the start what its credentials open, if that brings labels, and
+// refuses it if one of their servers may not hear of all that it carries.
+func (g *Grants) Heard(s request.Settings, in *planner.Input, brings bool) error {
+	if brings {
+		for _, name := range g.Secrets() {
+			label := policy.CredentialLabel(name)
+			in.Labels = append(in.Labels, planner.Label{Name: label, Place: label, Why: s.Origin("network.with")})
+		}
 	}
 	for _, to := range g.Servers() {
 		h, err := peer.Parse(to.Name)

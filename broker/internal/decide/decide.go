@@ -106,7 +106,7 @@ type Env struct {
 	// paths that do not exist for who reads them, without a question: an agent's shells look for them with each command
 	Unread []string
 	Hosts  []peer.Pattern // network.hosts
-	Labels *Labels        // nil: no rule has a label
+	Labels *Labels        // nil: nothing has one
 	// Acts says why a place decides what runs outside of the sandbox, "" of any other: planner.Input.Acts. May be nil.
 	Acts func(p string) string
 }

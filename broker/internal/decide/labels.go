@@ -159,6 +159,9 @@ func (env Env) held(a Ask, v Verdict, labels, others []string, why string) Verdi
 		return v
 	}
 	q.Decision, q.Errno, q.Reason, q.Scope, q.Whole = AskHuman, int(syscall.EACCES), why, File, false
+	if v.Secret { // one that is not shown does not exist
+		q.Errno = int(syscall.ENOENT)
+	}
 	return env.unanswered(a, q)
 }
 

@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/gate"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/relay"
 	"sbx.example/sbx/broker/internal/request"
@@ -96,6 +97,19 @@ func (d *Doors) Paths() (out []string) {
 	for _, x := range d.list {
 		if x.name != "" {
 			out = append(out, x.path)
+		}
+	}
+	return out
+}
+
+// Unseen are the names of those that are used without anybody seeing it. Calls of tools are judged one by one.
+func (d *Doors) Unseen() (out []string) {
+	if d == nil {
+		return nil
+	}
+	for _, x := range d.list {
+		if x.name != "" && !host.Within(x.path, decide.Tools) {
+			out = append(out, x.name)
 		}
 	}
 	return out

@@ -34,7 +34,7 @@ import (
 type Asked struct {
 	Request *request.Request
 	Dynamic bool // somebody can be asked
-	Labels  bool // a rule has a label
+	Labels  bool // what is read may have a label
 	Strict  bool
 	Env     []string
 	Maps    func(pid int) error            // writes the maps of the network's user namespace; nil: one user

@@ -5,11 +5,15 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 // labelled says what reading a path brings.
 func (x *Explainer) labelled(p string, row *Answer) {
 	labels := x.Settings.Layers.Policy.LabelsOf(p, false, x.Env.Now)
+	if row.Layer == "secret" {
+		labels = append(labels, policy.SecretLabel(p))
+	}
 	if len(labels) == 0 || row.Decision != "allow" && row.Decision != "ask" {
 		return
 	}
@@ -31,7 +35,7 @@ func (x *Explainer) carries(label string) bool {
 
 // heard says of a contact that is allowed which labels it may hear of.
 func (x *Explainer) heard(accepts []string, row *Answer) {
-	if row.Decision != "allow" || !x.Settings.Layers.Policy.Labels(x.Env.Now) {
+	if row.Decision != "allow" || !x.Input.ShowsSecrets() && !x.Settings.Layers.Policy.Labels(x.Env.Now) {
 		return
 	}
 	if row.Reason += "; it may hear of no label"; len(accepts) > 0 {

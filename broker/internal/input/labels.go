@@ -27,15 +27,14 @@ func (r *Run) labels(s request.Settings, in *planner.Input, open *doors.Doors) {
 	for _, rule := range rules {
 		x.label(rule)
 	}
-	if len(rules) == 0 {
-		return
-	}
 	for _, g := range in.Grants {
 		if g.Reveal {
 			x.carryLabel(policy.SecretLabel(g.Path), g.Path, g.Why)
 		}
 	}
-	x.given(r.Std[0])
+	if len(rules) > 0 {
+		x.given(r.Std[0])
+	}
 	unheld(in, open)
 }
 
@@ -101,9 +100,9 @@ func (x *carrier) outOfSight(place string, shown []planner.Grant) bool {
 }
 
 // unheld names as a loss what is let in and may hear of what the session carries from the start: nobody can be asked
-// about it any more.
+// about it any more. A call of a tool can be held back.
 func unheld(in *planner.Input, open *doors.Doors) {
-	if names := open.Names(); len(in.Labels) > 0 && len(names) > 0 {
+	if names := open.Unseen(); len(in.Labels) > 0 && len(names) > 0 {
 		in.Losses = append(in.Losses, planner.Loss{What: strings.Join(names, ", "),
 			Why: "this run shows " + in.Labels[0].Place + ", labelled " + in.Labels[0].Name +
 				", and what is let in from the start may hear of it"})

@@ -101,7 +101,8 @@ func (w *Words) askBy(write []string, record arbiter.Recorder, sid string) error
 	a := &approvals{b: b, r: &run{}, cfg: w.settings, in: in, mode: mode, svc: &service{}}
 	// The standard error is the program's, but a person who reads it there is to know why it waits.
 	a.r.Quiet, in.TTY = !a.isRead(), launch.HasTerminal(b.Std)
-	a.rules = &rules.Files{Sources: request.Sources(w.env, in.Facts, ""), Settings: w.settings, Labels: labels(w.settings)}
+	a.rules = &rules.Files{Sources: request.Sources(w.env, in.Facts, ""), Settings: w.settings,
+		Labels: labels(w.settings, in)}
 	a.rules.Env.NoPrompt, a.rules.Env.Unasked = prompt.Unasked(mode, false, w.settings.Sandbox.PromptCommand != "")
 	o := a.arbitrated(record, sid)
 	if o.Env, _, err = a.rules.Fresh(); err != nil {

@@ -23,20 +23,20 @@ func (x *attempt) grantCredentials() (err error) {
 		return nil
 	}
 	x.credentials, err = credential.New(credential.Caller{Env: x.b.Env, Warn: x.b.Warn, Refused: x.refusals.Line,
-		Asks: labels(x.cfg) && x.approvals != nil,
+		Asks: labels(x.cfg, x.in) && x.approvals != nil,
 		Sets: x.sets, Record: x.r.Record, Marks: x.marks(), Marked: x.inRequest,
 		Denied: func(h peer.Host, port int) bool {
 			return egress.Denied(x.cfg.Layers.Policy.Match, h, port, x.approvals != nil)
 		}}, x.cfg, x.in)
 	x.r.credentials = x.credentials.Names()
-	if err != nil || !labels(x.cfg) {
+	if err != nil || !labels(x.cfg, x.in) {
 		return err
 	}
 	if x.approvals != nil {
 		x.approvals.credentials, x.approvals.rules.Own = x.credentials, x.credentials.Own
 		return nil
 	}
-	return x.credentials.Heard(x.cfg, x.in)
+	return x.credentials.Heard(x.cfg, x.in, opens(x.cfg))
 }
 
 // sets says whether a person or a setting gives the program a variable by its name.

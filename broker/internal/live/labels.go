@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
@@ -19,8 +20,13 @@ import (
 	"sbx.example/sbx/broker/internal/tools"
 )
 
-// labels says whether a rule labels something; else nobody looks for it.
-func labels(cfg request.Settings) bool { return cfg.Layers.Policy.Labels(time.Now()) }
+// labels says whether something that a run reads has a label: a rule gives one, or a secret can be shown. Else nobody
+// looks for any.
+func labels(cfg request.Settings, in *planner.Input) bool { return in.ShowsSecrets() || opens(cfg) }
+
+// opens says whether credentials that are used bring labels. They do beside rules that give some: a credential's value
+// is never inside, so that it alone is no reason to hold something back.
+func opens(cfg request.Settings) bool { return cfg.Layers.Policy.Labels(time.Now()) }
 
 // contacts are those with whom the session is in contact. What was let in from the start counts as such: nobody looks
 // at who uses it.
@@ -44,6 +50,9 @@ func (a *approvals) request(to decide.Contact, secrets []string) error {
 	if v := a.arb.Ask(a.b.context(), to.Ask()); v.Decision != decide.Allow {
 		return errors.New(v.Reason)
 	}
+	if !opens(a.cfg) {
+		return nil
+	}
 	for _, name := range secrets {
 		label := policy.CredentialLabel(name)
 		if err := a.arb.Carry([]string{label}, label); err != nil {
@@ -53,13 +62,20 @@ func (a *approvals) request(to decide.Contact, secrets []string) error {
 	return nil
 }
 
-// held says whether labels that the session carries stand in the way of something.
-func (a *approvals) held(q decide.Ask) bool { return a != nil && len(a.arb.Stands(q).Others) > 0 }
+// held says whether labels that the session carries stand in the way of something. Where nobody is asked, they are
+// those of the start.
+func (x *attempt) held(q decide.Ask) bool {
+	if x.approvals != nil {
+		return len(x.approvals.arb.Stands(q).Others) > 0
+	}
+	return len(x.cfg.Layers.Policy.Unheard(policy.Query{Kind: q.Kind, Path: q.Path, Access: policy.Connect,
+		Now: time.Now()}, session.SortedLabels(x.in.Carried()))) > 0
+}
 
 // hears has the session carry what a sandbox beside it reads: that can say it to its caller. What a tool is shown for
 // its own calls, a secret or a credential, stays with the tool.
 func (x *attempt) hears(ctx context.Context, pid int, t *tools.Tool, sid string) error {
-	if !labels(x.cfg) {
+	if !labels(x.cfg, x.in) {
 		return nil
 	}
 	carried, err := session.Labels(path.Join(path.Dir(x.s.Dir), sid))

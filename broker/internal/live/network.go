@@ -10,7 +10,7 @@ import (
 // network is the one that the run asks for.
 func (x *attempt) network() (*egress.Network, error) {
 	r := x.r
-	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Labels: labels(x.cfg),
+	return egress.New(egress.Asked{Request: &r.Request, Dynamic: r.mode == "dynamic", Labels: labels(x.cfg, x.in),
 		Strict: r.strict, Env: x.b.Env,
 		Served: x.credentials.Served(), Maps: r.doors.IDs().NetworkMaps(), Refused: x.refusals.Line,
 		Marked: func(name string, by func() int) bool {

@@ -94,6 +94,11 @@ func (in *Input) Carried() map[string]string {
 	return out
 }
 
+// ShowsSecrets says whether a secret file is shown, or can be.
+func (in *Input) ShowsSecrets() bool {
+	return len(in.Reveals) > 0 || slices.ContainsFunc(in.Grants, func(g Grant) bool { return g.Reveal })
+}
+
 // Copy is a file of the host's that is shown as it was at the start, or without parts of it. It may lie in a directory
 // that is hidden: nothing else of that is shown for it.
 type Copy struct {

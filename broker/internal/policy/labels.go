@@ -107,7 +107,7 @@ func (s Store) Lead(resolve func(string) string) Store {
 	return s
 }
 
-// Labels says whether a rule in force has a label; without one nothing is looked at for it.
+// Labels says whether a rule in force has a label.
 func (s Store) Labels(now time.Time) bool { return len(s.labelling(now)) > 0 }
 
 // Labelling are the rules in force that have a label.

@@ -30,7 +30,8 @@ func (t Commands) revealVerbs() []command.Row {
 		Command: option.Command{Name: "secret allow", Args: "PATH",
 			Help: "show one secret file to programs inside, read-only",
 			Text: "Writes a rule that shows one secret file, to be read and no more. Without it no secret exists inside.\n" +
-				"With --session it answers for a session that runs and asks about the file (fs.reveal): nothing is stored.",
+				"With --session it answers for a session that runs and asks about the file (fs.reveal): nothing is stored.\n" +
+				"A session that has read it asks about each host that does not accept secret:PATH.",
 			Words: []option.Word{{From: option.File}}},
 		Begin: func([]string) ([]option.Option, func([]string) int) {
 			c := &revealCall{policyCall: policyCall{scope: "user", now: time.Now()}}

@@ -29,7 +29,7 @@ type Files struct {
 	Settings request.Settings
 	Extra    []policy.Rule                           // what the command line says
 	Learn    bool                                    // nothing is written outside of the view
-	Labels   bool                                    // a rule had a label when the session was started
+	Labels   bool                                    // at the start something could bring a label
 	Own      func(q policy.Query, label string) bool // says whether q hears of a label by itself; may be nil
 	Env      decide.Env                              // the parts that do not change
 

@@ -169,12 +169,12 @@ func (c *Calls) refuses(ctx context.Context, t *Tool, q Call, words string) stri
 	ask := decide.ToolCall(q.PID, t.Name, words, t.On == policy.OnHost)
 	ask.Exe, _ = program.Links(q.PID)
 	ask.Cwd = q.Dir // where it will run, which need not be where its caller is
-	why := c.unfit(t, q)
+	why, held := c.unfit(t, q), c.Held != nil && c.Held(ask)
 	if c.Marked != nil && c.Marked(q.PID, t.Name, strings.Join(q.Args, " ")) {
 		why = "its arguments have the mark of a decoy"
 	}
 	switch {
-	case why != "" || t.On != policy.OnHost && t.Allows(q.Args) && (c.Held == nil || !c.Held(ask)):
+	case why != "" || t.On != policy.OnHost && t.Allows(q.Args) && !held:
 	case len(ask.Path) >= unix.PathMax:
 		why = "these arguments need a question, and are too long for one"
 	case c.Ask != nil && c.Ask(ctx, ask):
@@ -183,6 +183,8 @@ func (c *Calls) refuses(ctx context.Context, t *Tool, q Call, words string) stri
 		return "it was refused"
 	case t.On == policy.OnHost:
 		why = "it runs on the host, so each call is asked about, and static mode asks nobody"
+	case held:
+		why = "the session has read what no rule lets it hear of, and static mode asks nobody"
 	default:
 		why = "its arguments do not allow these (" + t.Origin.String() + "), and static mode asks nobody"
 	}

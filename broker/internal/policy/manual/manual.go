@@ -70,8 +70,9 @@ func Sentence(key string) string {
 	case "fs.ask":
 		return "Paths that are asked about although something around them is readable."
 	case "fs.reveal":
-		return "Secret files, as paths, about which a dynamic session asks whether to show them, read-only. Where the " +
-			"organisation makes it final, no other secret is ever shown."
+		return "Secret files, as paths, about which a dynamic session asks whether to show them, read-only. From then on " +
+			"contact with who does not accept secret:PATH asks. Where the organisation makes it final, no other secret is " +
+			"ever shown."
 	case "fs.caches":
 		return "How tool caches are shown at their usual paths: the host's with a layer that the project's next run finds " +
 			"(project) or that is thrown away (overlay), read-only (ro), or the host's own, where they exist (rw)."
