@@ -136,25 +136,31 @@ func (t *Term) revoke(root string, names []string) int {
 		return t.Fail(err)
 	}
 	return t.Each("revoked", "name", names, func(n string) error {
-		kind, name := policy.KindHost, n
-		if strings.HasPrefix(n, "@") {
-			kind = policy.KindSocket
-		} else if n == string(decide.Everything) {
-			kind = decide.KindEverything
-		} else if _, err := peer.Parse(strings.TrimPrefix(n, "*.")); err != nil || strings.ContainsAny(n, "/~$") ||
-			host.Exists(n) {
-			kind = policy.KindPath
-			if name, err = option.ExpandPath(n, facts.Home, facts.Cwd, (&request.Request{}).ProjectRoot(facts)); err != nil {
+		switch _, notHost := peer.Parse(strings.TrimPrefix(n, "*.")); {
+		case strings.HasPrefix(n, "@"):
+			return revokeIn(root, ids, n, answered{policy.KindSocket, n})
+		case n == string(decide.Everything):
+			return revokeIn(root, ids, n, answered{decide.KindEverything, n})
+		case notHost != nil || strings.ContainsAny(n, "/~$"):
+			p, err := option.ExpandPath(n, facts.Home, facts.Cwd, (&request.Request{}).ProjectRoot(facts))
+			if err != nil {
 				return option.Wrong("--revoke: "+err.Error(), "")
 			}
-			name = path.Clean(name)
+			return revokeIn(root, ids, n, answered{policy.KindPath, path.Clean(p)})
 		}
-		return revokeIn(root, ids, kind, n, name)
+		// It may be a file's name as well; that there is one says nothing, since a program may have made it.
+		return revokeIn(root, ids, n, answered{policy.KindHost, n}, answered{policy.KindPath, path.Join(facts.Cwd, n)})
 	})
 }
 
-// revokeIn has the sessions of ids forget what was answered about name, which was typed as word.
-func revokeIn(root string, ids []string, kind policy.Kind, word, name string) error {
+// answered is what an answer was about.
+type answered struct {
+	kind policy.Kind
+	name string
+}
+
+// revokeIn has the sessions of ids forget what was answered about some, which were typed as word.
+func revokeIn(root string, ids []string, word string, about ...answered) error {
 	total := 0
 	for _, sid := range ids {
 		c, err := control.Dial(root, sid)
@@ -164,12 +170,17 @@ func revokeIn(root string, ids []string, kind policy.Kind, word, name string) er
 		if err != nil {
 			return err
 		}
-		count, err := c.Revoke(string(kind), name)
+		for _, a := range about {
+			var count int
+			if err == nil {
+				count, err = c.Revoke(string(a.kind), a.name)
+			}
+			total += count
+		}
 		c.Close()
 		if err != nil {
 			return &planner.Refusal{What: "revoking " + quote(word) + " in session " + sid, Err: err}
 		}
-		total += count
 	}
 	if total == 0 {
 		return &planner.Refusal{What: "no session has an answer about " + quote(word),

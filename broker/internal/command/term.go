@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"sbx.example/sbx/broker/internal/hint"
 	"sbx.example/sbx/broker/internal/launch"
@@ -82,14 +83,77 @@ func (t *Term) Confirm(question string) bool {
 // Harmless takes the control characters out of a file's text that goes to a terminal; elsewhere it is left
 // as it is, for git apply to read.
 func (t *Term) Harmless(s string) string {
-	if st, err := t.Std[1].Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+	if !t.onTerminal() {
 		return s
 	}
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 &&
-			r <= 0x2069) {
-			return '?'
+	return strings.Map(harmless, s)
+}
+
+func (t *Term) onTerminal() bool {
+	st, err := t.Std[1].Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+// harmless is a letter itself, or a question mark for one that a terminal obeys.
+func harmless(r rune) rune {
+	if r != '\n' && r != '\t' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 &&
+		r <= 0x2069) {
+		return '?'
+	}
+	return r
+}
+
+// Output prints what a program has written to a terminal that it does not have any more: of what terminals obey only
+// colours and the return to a line's beginning. What a terminal answers would be typed into the caller's shell.
+// Elsewhere than on a terminal everything is left as it is. It returns an end that is not whole.
+func (t *Term) Output(b []byte) (rest []byte, err error) {
+	if !t.onTerminal() {
+		_, err := t.Std[1].Write(b)
+		return nil, err
+	}
+	text, rest := shown(b)
+	_, err = io.WriteString(t.Std[1], text)
+	return rest, err
+}
+
+// maxColour is how long the command for a colour can be, in bytes.
+const maxColour = 64
+
+func shown(b []byte) (text string, rest []byte) {
+	var out strings.Builder
+	for len(b) > 0 {
+		switch n, whole := colour(b); {
+		case !whole || !utf8.FullRune(b):
+			return out.String(), b
+		case n > 0:
+			out.Write(b[:n])
+			b = b[n:]
+			continue
 		}
-		return r
-	}, s)
+		r, n := utf8.DecodeRune(b)
+		if r != '\r' {
+			r = harmless(r)
+		}
+		out.WriteRune(r)
+		b = b[n:]
+	}
+	return out.String(), nil
+}
+
+// colour is how long the command for a colour is that b begins with (SGR, ECMA-48), 0 if it begins with none; whole:
+// its end is there.
+func colour(b []byte) (n int, whole bool) {
+	if b[0] != 0x1b {
+		return 0, true
+	}
+	for n = 1; n < min(len(b), maxColour); n++ {
+		switch c := b[n]; {
+		case n == 1 && c == '[', n > 1 && (c >= '0' && c <= ';'):
+		case n > 1 && c == 'm':
+			return n + 1, true
+		default:
+			return 0, true
+		}
+	}
+	return 0, n == maxColour
 }

@@ -59,15 +59,31 @@ func (t Records) logs(words []string, follow, js bool) int {
 		}{l.SID, plan.Bytes(b)}))
 		return 0
 	}
+	var rest []byte
 	for {
 		ended := !session.Alive(l.Dir) // before what is there is read: the rest comes then as well
-		if _, err := io.Copy(t.Std[1], f); err != nil {
+		if rest, err = t.copyOutput(f, rest); err != nil {
 			return t.Fail(err)
 		}
 		if !follow || ended {
 			return 0
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// copyOutput prints what can be read, after the rest of what was.
+func (t Records) copyOutput(f io.Reader, rest []byte) ([]byte, error) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := f.Read(buf)
+		var perr error
+		if rest, perr = t.Output(append(rest, buf[:n]...)); perr != nil || err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return rest, errors.Join(perr, err)
+		}
 	}
 }
 
