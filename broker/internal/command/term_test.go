@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// TestOutputOfPrograms: colours stay, and nothing that a terminal answers, keeps or is moved by. What is not whole waits
+// TestOutputOfPrograms: colours stay, and nothing that a terminal answers or keeps. What is not whole waits
 // for more.
 func TestOutputOfPrograms(t *testing.T) {
 	for in, want := range map[string][2]string{
