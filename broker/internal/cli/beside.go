@@ -14,9 +14,14 @@ import (
 	"sbx.example/sbx/broker/internal/session"
 )
 
-// beside is what sbx does in bubblewrap's place beside what the words say.
-func beside(env []string, std [3]*os.File) bwrap.Beside {
+// beside is what sbx does in bubblewrap's place beside what the words say. Settled says that env is that of sbx env.
+func beside(env []string, std [3]*os.File, settled bool) bwrap.Beside {
 	b := bwrap.Beside{Under: func() (under bwrap.Under, asks bwrap.Asks, err error) {
+		if who := host.Who(env); !settled {
+			if err := request.Moved(env, who, (&request.Request{}).ProjectRoot(who)); err != nil {
+				return nil, nil, err
+			}
+		}
 		w, err := live.NewWords(env, std)
 		if w == nil || err != nil {
 			return nil, nil, err

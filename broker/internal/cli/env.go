@@ -45,7 +45,7 @@ func (t *term) env(words []string) int {
 
 // settle has all of this process go by own: also what asks for a variable without being given the environment.
 func (t *term) settle(own []string) {
-	t.own = host.Settle(t.own, own)
+	t.own, t.settled = host.Settle(t.own, own), true
 	os.Clearenv()
 	for _, e := range t.own {
 		name, value, _ := strings.Cut(e, "=")

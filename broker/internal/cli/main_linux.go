@@ -43,7 +43,7 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 func (t *term) dispatch(args []string) int {
 	switch args[0] {
 	case bwrap.Name:
-		return bwrap.Main(bwrap.Name, args[1:], t.caller, t.Std, beside(t.own, t.Std))
+		return bwrap.Main(bwrap.Name, args[1:], t.caller, t.Std, beside(t.own, t.Std, t.settled))
 	case "--help", "-h":
 		args = []string{"help"}
 	case "--version":
@@ -80,7 +80,7 @@ func Stand(args []string, std [3]*os.File) (status int, ok bool) {
 		return 0, false
 	case bwrap.Is(args[0]):
 		env := os.Environ()
-		return bwrap.Main(args[0], args[1:], env, std, beside(env, std)), true
+		return bwrap.Main(args[0], args[1:], env, std, beside(env, std, false)), true
 	case idmap.IsClient(args[0]):
 		return idmap.Client(args, std[2]), true
 	case placeholders.IsWatcher(args):

@@ -25,7 +25,7 @@ const shell = "/bin/zsh"
 
 // runNew runs argv in a new sandbox.
 func (t *term) runNew(r *request.Request, argv, _ []string) int {
-	r.Argv = argv
+	r.Argv, r.Settled = argv, t.settled
 	if err := r.Misread(argv); err != nil {
 		return t.fail(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // runNew runs argv in a new sandbox. args is the line as it was typed.
 func (t *term) runNew(r *request.Request, argv, args []string) int {
-	r.Argv = argv
+	r.Argv, r.Settled = argv, t.settled
 	if err := r.Misread(argv); err != nil {
 		return t.fail(err)
 	}

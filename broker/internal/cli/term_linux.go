@@ -13,10 +13,11 @@ import (
 type term struct {
 	command.Term
 
-	caller []string // its environment
-	own    []string // the same, or that of sbx env
-	before Before
-	early  child.Early // of before
+	caller  []string // its environment
+	own     []string // the same, or that of sbx env
+	settled bool     // it is that of sbx env
+	before  Before
+	early   child.Early // of before
 	// signals is what launch.AsStarted has returned; nil in most commands
 	signals func()
 }

@@ -16,13 +16,18 @@ func WithState(env []string) []string {
 	if h := Lookup(env, "XDG_STATE_HOME"); path.IsAbs(h) || holdsState(home(env, uint32(os.Getuid())), listenerTaken()) {
 		return env
 	}
-	for _, dir := range [...]string{"/tmp", "/var/tmp", "/dev/shm"} {
-		own := dir + "/sbx-" + strconv.Itoa(os.Getuid())
+	for _, own := range Spare() {
 		if privateDir(own) {
 			return append(env[:len(env):len(env)], "XDG_STATE_HOME="+own)
 		}
 	}
 	return env
+}
+
+// Spare are the places that WithState takes.
+func Spare() [3]string {
+	name := "/sbx-" + strconv.Itoa(os.Getuid())
+	return [...]string{"/tmp" + name, "/var/tmp" + name, "/dev/shm" + name}
 }
 
 // holdsState says whether the user's folder for states is there and can be written, or can be made. In a sandbox, where

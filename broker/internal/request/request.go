@@ -54,6 +54,7 @@ type Request struct {
 	ExitBlocked, envClear, noDebug, noLoopback, Strict, NoSandbox, NoSuid bool
 	DryRun, JSON, Verbose, Quiet                                          bool
 	UnlessSandboxed                                                       bool
+	Settled                                                               bool // sbx env has said by what sbx goes
 	Seatbelt                                                              bool // --backend seatbelt
 	Detach, untrusted                                                     bool
 	Hooks                                                                 Hooks

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -12,7 +13,9 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/edit"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/project"
+	"sbx.example/sbx/broker/internal/quoting"
 )
 
 // OrgDir is where an administrator's files are.
@@ -61,6 +64,26 @@ func Sources(env []string, facts host.Facts, project string) policy.Sources {
 	return s
 }
 
+// Moved is an error where a variable leads from the person's settings, or from the list of what is trusted, into the
+// project: a project's .env may have set it, and its files would say what holds them.
+func Moved(env []string, facts host.Facts, project string) error {
+	if project == "" || host.Within(facts.Home, project) {
+		return nil
+	}
+	spare := host.Spare()
+	for name, usual := range map[string]string{"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state"} {
+		dir := Absolute(env, name, "")
+		if dir == "" || dir == facts.Home+usual || slices.Contains(spare[:], dir) || !program.Within(dir, []string{project}) {
+			continue
+		}
+		return &planner.Refusal{What: name + " leads into the project, to " + quoting.Quote(dir) +
+			": its files would say what holds them",
+			Hint: "unset it, or say that it is yours: sbx env HOME=" + quoting.Shell(facts.Home) + " " + name + "=" +
+				quoting.Shell(dir) + " run"}
+	}
+	return nil
+}
+
 // Remember keeps an answer as a setting of the user's and returns the file that it is in.
 func Remember(env []string, facts host.Facts, key string, words ...string) (file string, err error) {
 	src := Sources(env, facts, "")
@@ -73,6 +96,11 @@ func Remember(env []string, facts host.Facts, key string, words ...string) (file
 
 // Settings loads and merges the configuration for a project.
 func (r *Request) Settings(env []string, facts host.Facts, project string) (Settings, error) {
+	if !r.Settled {
+		if err := Moved(env, facts, project); err != nil {
+			return Settings{}, err
+		}
+	}
 	src := Sources(env, facts, project)
 	layers, err := policy.Load(src)
 	if errors.Is(err, syscall.EMFILE) { // not the file's fault
