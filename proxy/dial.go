@@ -20,7 +20,17 @@ import (
 )
 
 // gate says to which addresses nothing is connected: the name of a host that was granted may lead anywhere.
-type gate struct{ closed, open []netip.Prefix }
+type gate struct {
+	closed, open []netip.Prefix
+	decided      []decided
+}
+
+// decided is what rules say of addresses at some ports; the first one that is about an address and a port holds.
+type decided struct {
+	to     netip.Prefix
+	lo, hi uint16
+	pass   bool
+}
 
 func newGate(c *proxied.Config) (gate, error) {
 	var g gate
@@ -35,6 +45,13 @@ func newGate(c *proxied.Config) (gate, error) {
 			}
 			*x.to = append(*x.to, p)
 		}
+	}
+	for _, d := range c.Decided {
+		p, err := netip.ParsePrefix(d.Prefix)
+		if err != nil {
+			return g, err
+		}
+		g.decided = append(g.decided, decided{p, d.Lo, d.Hi, d.Pass})
 	}
 	return g, nil
 }
@@ -54,6 +71,16 @@ func (g gate) at(host string) gate {
 	return g
 }
 
+// denies says whether a rule denies an address at a port, by whatever name it was found.
+func (g gate) denies(at netip.AddrPort) bool {
+	i := slices.IndexFunc(g.decided, func(d decided) bool {
+		return d.lo <= at.Port() && at.Port() <= d.hi && contains([]netip.Prefix{d.to}, at.Addr().Unmap())
+	})
+	return i >= 0 && !g.decided[i].pass
+}
+
+var errDenied = errors.New("an address that a rule denies")
+
 var errClosed = errors.New("an address of the host or of a private network")
 
 // check is what each connection goes through, with the address that is connected to.
@@ -63,6 +90,9 @@ func (g gate) check(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	a := at.Addr().Unmap()
+	if g.denies(at) {
+		return fmt.Errorf("%s: %w", a, errDenied)
+	}
 	if !contains(g.open, a) && contains(g.closed, a) {
 		return fmt.Errorf("%s: %w", a, errClosed)
 	}

@@ -332,6 +332,8 @@ func (s *site) why(err error) string {
 		return "its certificate is not trusted by this host"
 	case errors.Is(err, errPiece):
 		return errPiece.Error()
+	case errors.Is(err, errDenied):
+		return "it leads to " + errDenied.Error()
 	case errors.Is(err, errClosed):
 		return "it leads to " + errClosed.Error()
 	case errors.Is(err, context.DeadlineExceeded):

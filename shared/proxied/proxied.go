@@ -26,10 +26,18 @@ type Config struct {
 	Listeners []Listener
 	Closed    []string // prefixes of addresses to which nothing is connected, but for those in Open
 	Open      []string
+	Decided   []Decided   // what rules say of addresses, before Closed and Open: the first that is about one holds
 	Record    bool        // what endpoints are asked and answer is written down
 	Roots     string      // a file of certificates that are trusted instead of the host's; may be empty
 	Marks     []mark.Mark // of decoys: a request that has one is refused
 	Asks      bool        // each request waits until an Order says that it may be made
+}
+
+// Decided is what rules say of a prefix's addresses at some ports.
+type Decided struct {
+	Prefix string
+	Lo, Hi uint16
+	Pass   bool // nothing is said against it
 }
 
 // Secret is one whose value can be read from its descriptor.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 )
@@ -52,7 +53,7 @@ func TestAccessKeys(t *testing.T) {
 		if len(in.Copies) != 1 || in.Copies[0].Text.Text != want || strings.Contains(in.Copies[0].Text.Name, "/") {
 			t.Errorf("%+v", in.Copies)
 		}
-		conf := g.configuration(nil, nil)
+		conf := g.configuration(network.Addresses{})
 		if s := conf.Secrets[0]; s.Key != a.key || s.Placeholder != a.placeholder ||
 			!slices.Equal(s.Scopes, list[0].AWSSigV4) || len(conf.Sites) != 2 || len(conf.Sites[1].Places) != 2 ||
 			!conf.Sites[1].Places[0].AWS {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/shared/proxied"
@@ -219,11 +220,11 @@ func TestLogins(t *testing.T) {
 		!slices.Equal(auth.Logins, []proxied.Login{{Secret: c.Name, Path: "/oauth/token"}}) || len(in.Env) > 0 {
 		t.Errorf("%+v %q", g.sites, in.Env)
 	}
-	s := g.configuration(nil, nil).Secrets[0]
+	s := g.configuration(network.Addresses{}).Secrets[0]
 	if !s.Sealed || s.Placeholder != "" || !slices.Equal(s.Fields, []string{"access_token", "refresh_token", "id_token"}) {
 		t.Errorf("%+v", s)
 	}
-	conf := g.configuration(nil, nil)
+	conf := g.configuration(network.Addresses{})
 	files, err := g.values(&conf)
 	if closeAll(files); err != nil || len(conf.Secrets[0].Kept) > 0 || conf.Secrets[0].Mark != "" {
 		t.Fatalf("before anybody has signed in: %+v, %v", conf.Secrets, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/shared/proxied"
 	"sbx.example/sbx/shared/turn"
@@ -21,7 +22,7 @@ func session(t *testing.T, dir string) (g *Grants, warned *[]string) {
 	g.list = []granted{{Credential: g.known["me"]}}
 	g.sealed, warned = dir, new([]string)
 	g.by.Warn = func(text string) { *warned = append(*warned, text) }
-	conf := g.configuration(nil, nil)
+	conf := g.configuration(network.Addresses{})
 	files, err := g.values(&conf)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path"
 	"strings"
@@ -20,6 +19,7 @@ import (
 
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
@@ -48,8 +48,8 @@ type Service struct {
 }
 
 // start starts sbx-proxy with the sockets inside, and writes what has tools trust it.
-func (g *Grants) start(listeners []*os.File, closed, open []netip.Prefix, dir string) (err error) {
-	conf := g.configuration(closed, open)
+func (g *Grants) start(listeners []*os.File, to network.Addresses, dir string) (err error) {
+	conf := g.configuration(to)
 	defer func() {
 		if err != nil && g.ended == nil {
 			g.closeLogins()
@@ -128,15 +128,18 @@ func closeAll(files []*os.File) {
 }
 
 // configuration is what sbx-proxy is told.
-func (g *Grants) configuration(closed, open []netip.Prefix) proxied.Config {
+func (g *Grants) configuration(to network.Addresses) proxied.Config {
 	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Asks: g.by.Asks, Record: g.by.Record != "",
 		Marks: g.by.Marks,
 		Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
-	for _, p := range closed {
+	for _, p := range to.Closed {
 		conf.Closed = append(conf.Closed, p.String())
 	}
-	for _, p := range open {
+	for _, p := range to.Open {
 		conf.Open = append(conf.Open, p.String())
+	}
+	for _, d := range to.Decided {
+		conf.Decided = append(conf.Decided, proxied.Decided{Prefix: d.To.String(), Lo: d.Lo, Hi: d.Hi, Pass: d.Pass})
 	}
 	for _, x := range g.list {
 		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder,

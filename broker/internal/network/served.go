@@ -17,9 +17,23 @@ import (
 type Served struct {
 	Names  []string
 	Listen []netip.AddrPort
-	// Start is given the sockets that listen there, and the addresses that nothing may be connected to, but for those that
-	// are open. dir is the session's folder.
-	Start func(listeners []*os.File, closed, open []netip.Prefix, dir string) error
+	// Start is given the sockets that listen there, and what may be connected to from there. dir is the session's folder.
+	Start func(listeners []*os.File, to Addresses, dir string) error
+}
+
+// Addresses are those that nothing may be connected to, but for those that are open. What rules have decided comes
+// before both.
+type Addresses struct {
+	Closed, Open []netip.Prefix
+	Decided      []Decided
+}
+
+// Decided is what rules say of a prefix's addresses at ports of TCP. Of a list the first one that is about an address
+// and a port holds.
+type Decided struct {
+	To     netip.Prefix
+	Lo, Hi uint16
+	Pass   bool
 }
 
 // ServedAddress is where the names lead to.
@@ -28,13 +42,21 @@ const ServedAddress = plan.Served
 // Serve hands over what listens for Options.Served. dir is the session's folder.
 func (n *Network) Serve(dir string) error {
 	defer n.closeServed()
-	var open []netip.Prefix
+	to := Addresses{Closed: *n.closed.Load()}
 	for _, h := range slices.Concat(n.o.Hosts, n.o.Ruled) {
 		if p, ok := h.Prefix(); ok {
-			open = append(open, p)
+			to.Open = append(to.Open, p)
 		}
 	}
-	return n.o.Served.Start(n.served, *n.closed.Load(), open, dir)
+	for _, d := range *n.decided.Load() {
+		switch {
+		case d.ports == ports{}:
+			to.Decided = append(to.Decided, Decided{d.to, 0, 65535, d.pass})
+		case !d.ports.udp && !d.ports.icmp:
+			to.Decided = append(to.Decided, Decided{d.to, d.ports.lo, d.ports.hi, d.pass})
+		}
+	}
+	return n.o.Served.Start(n.served, to, dir)
 }
 
 // closeServed leaves the listeners to whom they were handed over to: nobody answers there any more once it has ended.
