@@ -548,3 +548,34 @@ func TestProbesAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestStrangersAskNothing: the rule of a project that is not trusted makes a question of what would be allowed, and none
+// of what is refused silently. The control is the same project, trusted.
+func TestStrangersAskNothing(t *testing.T) {
+	r, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: "/**", Access: policy.Read,
+		Decision: policy.Ask}, policy.Vars{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trusted := range []bool{false, true} {
+		store := policy.Store{}.With(policy.ScopeProject, r)
+		store.ProjectTrusted = trusted
+		env := Env{Policy: store.Match, Unread: []string{"/h/.bashrc"}, Granted: func(string, policy.Access) bool {
+			return true
+		}}
+		for p, silent := range map[string]bool{"/etc/ld.so.preload": true, "/h/.bashrc": true, "/h/shown": false} {
+			env := env
+			if silent {
+				env.Granted = nil
+			}
+			v := Decide(Ask{Op: "read", Path: p}, env)
+			want := AskHuman
+			if silent && !trusted {
+				want = Deny
+			}
+			if v.Decision != want || v.Silent != (want == Deny) {
+				t.Errorf("%s, trusted: %t: %+v", p, trusted, v)
+			}
+		}
+	}
+}

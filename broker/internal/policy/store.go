@@ -108,7 +108,8 @@ func (s *Store) counted(r Rule) Rule {
 		return r
 	}
 	return Rule{Kind: r.Kind, Pattern: r.Pattern, Access: r.Access, Decision: r.Decision, Expires: r.Expires,
-		Reason: r.Reason, Label: r.Label, By: r.By, Added: r.Added, Origin: r.Origin, path: r.path, host: r.host}
+		Reason: r.Reason, Label: r.Label, By: r.By, Added: r.Added, Origin: r.Origin, path: r.path, host: r.host,
+		stranger: true}
 }
 
 // ofOthers is the store without the rules of a project that is not trusted, which have no word in what is granted.
