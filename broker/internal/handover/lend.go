@@ -24,7 +24,7 @@ func lent(i int, f *os.File) bool {
 // pipe. By /proc/self/fd it could write into it, and a shell that reads its commands there would run them.
 type Loan struct {
 	from, to, null *os.File
-	shown          int // bytes at the beginning of from that were put into to
+	shown          int // bytes at the beginning of from that were put into to and not taken yet
 	settle         *os.File
 	done           chan struct{}
 }
@@ -47,8 +47,7 @@ func Feed(from io.Reader, to *os.File) *Loan {
 // lend shows what comes from a pipe in another, until Settle, the end, or when nobody can read the other any more.
 // That one is the loan's from now on.
 func lend(from, to *os.File) (*Loan, error) {
-	// It holds one piece at a time, so that there is room exactly when all that was shown is read.
-	if _, err := unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
+	if err := onePage(to); err != nil {
 		return nil, fmt.Errorf("making a pipe hold one page: %w", err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -66,8 +65,16 @@ func lend(from, to *os.File) (*Loan, error) {
 		defer to.Close()
 		for l.step() {
 		}
+		l.take()
 	}()
 	return l, nil
+}
+
+// onePage has a pipe hold one piece at a time, so that there is room exactly when all that was shown is read. The
+// program can make it larger: room says nothing then.
+func onePage(to *os.File) error {
+	_, err := unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize())
+	return err
 }
 
 // Settle ends the loan.
@@ -81,11 +88,20 @@ func (l *Loan) Settle() {
 	l.null.Close()
 }
 
-// step shows the next piece when the one before has been read. False: there will be no further one.
+// pause is between two looks at a pipe of whose room nothing can be concluded, in milliseconds.
+const pause = 20
+
+// step shows the next piece when the one before has been read, and only then: a piece that is shown twice is read
+// twice. False: there will be no further one.
 func (l *Loan) step() bool {
-	room := l.wait(l.to, unix.POLLOUT)
-	l.take()
-	if !room || !l.wait(l.from, unix.POLLIN) {
+	if !l.wait(l.to, unix.POLLOUT, -1) {
+		return false
+	}
+	if l.take(); l.shown > 0 {
+		_ = onePage(l.to) // not while more than a page is in it
+		return l.wait(l.to, 0, pause)
+	}
+	if !l.wait(l.from, unix.POLLIN, -1) {
 		return false
 	}
 	n, err := unix.Tee(int(l.from.Fd()), int(l.to.Fd()), os.Getpagesize(), unix.SPLICE_F_NONBLOCK)
@@ -93,23 +109,23 @@ func (l *Loan) step() bool {
 	return n > 0 || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
 }
 
-// wait waits for a pipe. False: the loan ends.
-func (l *Loan) wait(f *os.File, events int16) bool {
+// wait waits for a pipe, or for that many milliseconds. False: the loan ends.
+func (l *Loan) wait(f *os.File, events int16, timeout int) bool {
 	for {
 		fds := []unix.PollFd{{Fd: int32(l.settle.Fd()), Events: unix.POLLIN}, {Fd: int32(l.to.Fd())},
 			{Fd: int32(f.Fd()), Events: events}}
-		_, err := unix.Poll(fds, -1)
+		n, err := unix.Poll(fds, timeout)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil, fds[0].Revents != 0, fds[1].Revents&unix.POLLERR != 0:
 			return false
-		case fds[2].Revents != 0:
+		case n == 0, fds[2].Revents != 0:
 			return true
 		}
 	}
 }
 
-// take takes from the pipe what has been read of what was shown.
+// take takes from the pipe what has been read of what was shown. The rest remains shown.
 func (l *Loan) take() {
 	left, err := unix.IoctlGetInt(int(l.to.Fd()), unix.TIOCINQ)
 	if err != nil {
@@ -122,5 +138,5 @@ func (l *Loan) take() {
 		}
 		n -= int(max(got, 0))
 	}
-	l.shown = 0
+	l.shown = min(l.shown, left)
 }

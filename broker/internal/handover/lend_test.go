@@ -4,10 +4,13 @@ package handover
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,4 +108,127 @@ func TestLoanEndsWithItsReader(t *testing.T) {
 	program.Close()
 	<-l.done
 	l.Settle()
+}
+
+// resize has the program's pipe hold that much, which the kernel allows it.
+func resize(t *testing.T, program *os.File, size int) {
+	t.Helper()
+	if _, err := unix.FcntlInt(program.Fd(), unix.F_SETPIPE_SZ, size); err != nil && !errors.Is(err, unix.EBUSY) {
+		t.Fatal(err)
+	}
+}
+
+// most is more than any of these tests writes.
+const most = 1 << 20
+
+// drain reads a pipe to its end by read(2), or by splice(2) into another one.
+func drain(program *os.File, spliced bool) (string, error) {
+	if !spliced {
+		b, err := io.ReadAll(io.LimitReader(program, most))
+		return string(b), err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	go func() {
+		defer w.Close()
+		for {
+			n, err := unix.Splice(int(program.Fd()), nil, int(w.Fd()), nil, 3, 0)
+			if n <= 0 && !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+	}()
+	b, err := io.ReadAll(io.LimitReader(r, most))
+	return string(b), err
+}
+
+// TestLoanShowsNothingTwice: a program that makes its pipe larger, so that there is always room, reads each byte once.
+// The control leaves the pipe as it is.
+func TestLoanShowsNothingTwice(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		grows   int // how often
+		readers int
+		spliced bool
+	}{{"control", 0, 1, false}, {"once", 1, 1, false}, {"in a loop", 1000, 1, false}, {"two readers", 1000, 2, false},
+		{"splice", 1000, 1, true}} {
+		caller, writer, program, l := lentPipe(t)
+		grown, got := make(chan struct{}), make(chan string, c.readers)
+		go func() {
+			defer close(grown)
+			for i := range c.grows {
+				resize(t, program, (1+i%2)<<19)
+				time.Sleep(200 * time.Microsecond)
+			}
+		}()
+		want := ""
+		write := func(s string) {
+			want += s
+			if _, err := writer.WriteString(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+		write("hello\n")
+		write("again\n")
+		time.Sleep(50 * time.Millisecond) // nobody reads
+		for range c.readers {
+			go func() {
+				s, err := drain(program, c.spliced)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- s
+			}()
+		}
+		for i := range 20 {
+			write(strings.Repeat(string(rune('a'+i)), 700))
+			time.Sleep(5 * time.Millisecond)
+		}
+		writer.Close()
+		all := ""
+		for range c.readers {
+			all += <-got
+		}
+		if c.readers == 1 && all != want || len(all) != len(want) {
+			t.Errorf("%s: %d bytes came of %d, or others", c.name, len(all), len(want))
+		}
+		<-grown
+		l.Settle()
+		if rest := readAll(t, caller); rest != "" {
+			t.Errorf("%s: %d bytes are left for the next reader", c.name, len(rest))
+		}
+	}
+}
+
+// TestLoanTakesWhatALargerPipeGave: what is not read stays for the next reader, and nothing is busy until then.
+func TestLoanTakesWhatALargerPipeGave(t *testing.T) {
+	caller, writer, program, l := lentPipe(t)
+	resize(t, program, 1<<20)
+	if _, err := writer.WriteString("one\ntwo\n"); err != nil {
+		t.Fatal(err)
+	}
+	read := make([]byte, 4)
+	if _, err := io.ReadFull(program, read); err != nil {
+		t.Fatal(err)
+	}
+	var before, after unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &before)
+	for range 100 {
+		resize(t, program, 1<<20)
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
+	if used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano(); used > 2e8 {
+		t.Errorf("half a second of waiting took %v of the processor", time.Duration(used))
+	}
+	l.Settle()
+	program.Close()
+	writer.Close()
+	if got := string(read) + readAll(t, caller); got != "one\ntwo\n" {
+		t.Errorf("%q came", got)
+	}
 }
