@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,9 +46,14 @@ func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 }
 
 // servedAs makes sure that a user of process 1's user namespace is this process's: others may have written its map
-// (--userns, --userns-block-fd), and whom the server takes for its own user has his rights.
+// (--userns, --userns-block-fd), and whom the server takes for its own user has his rights. Process 1 goes on meanwhile:
+// it may have made a namespace below that one and be about to write its map.
 func servedAs(pid int, uid uint32) error {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", pid))
+	file := fmt.Sprintf("/proc/%d/uid_map", pid)
+	b, err := os.ReadFile(file)
+	for end := time.Now().Add(maxMapped); err == nil && len(b) == 0 && time.Now().Before(end); b, err = os.ReadFile(file) {
+		time.Sleep(time.Millisecond)
+	}
 	if err != nil {
 		return err
 	}
@@ -60,6 +66,9 @@ func servedAs(pid int, uid uint32) error {
 	}
 	return fail("Can't serve a directory: user %d of the user namespace is not the caller", uid)
 }
+
+// maxMapped bounds how long a map is waited for.
+const maxMapped = 10 * time.Second
 
 // inside is p's path in the directory at top, "" if it is not there.
 func inside(p, top string) string {
