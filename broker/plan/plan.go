@@ -151,6 +151,9 @@ type Process struct {
 	AsPID1 bool    `json:"as_pid1"`        // no reaper: the program is process 1
 	Idle   bool    `json:"idle,omitempty"` // nothing is started: the sandbox stands for programs that come later
 	OOMAdj int     `json:"oom_adj"`        // added to oom_score_adj: memory pressure ends the sandbox before its broker
+	// how much of inotify(7) there may be in its user namespace (namespaces(7), Linux 4.9); 0: what the user may have
+	InotifyInstances int `json:"inotify_instances,omitempty"`
+	InotifyWatches   int `json:"inotify_watches,omitempty"`
 }
 
 // FdRole names a descriptor that the set-up sends to the broker.

@@ -176,6 +176,7 @@ func TestValidate(t *testing.T) {
 		{"relative directory", "directory", func(p *Plan) { p.Process.Dir = "." }},
 		{"terminal of nobody", "not started", func(p *Plan) { p.Process.Idle = true }},
 		{"oom", "oom_score_adj", func(p *Plan) { p.Process.OOMAdj = -1 }},
+		{"inotify", "user namespace", func(p *Plan) { p.Process.InotifyWatches, p.Namespaces.User = 9, false }},
 		{"no arguments", "no arguments", func(p *Plan) { p.Process.Argv = nil }},
 		{"argument with NUL", "NUL", func(p *Plan) { p.Process.Argv[1] = "a\x00b" }},
 		{"environment with NUL", "NUL", func(p *Plan) { p.Process.Env[0] = "A=\x00" }},

@@ -40,6 +40,11 @@ func (p *Plan) validateProcess() error {
 	if pr.OOMAdj < 0 || pr.OOMAdj > 1000 {
 		return fmt.Errorf("oom_score_adj %d", pr.OOMAdj)
 	}
+	for _, n := range [...]int{pr.InotifyInstances, pr.InotifyWatches} {
+		if n < 0 || n > 0 && !p.Namespaces.User {
+			return fmt.Errorf("%d inotify instances or watches, which only a user namespace of its own bounds", n)
+		}
+	}
 	if len(pr.Argv) == 0 { // how many there may be is the kernel's to say (E2BIG)
 		return fmt.Errorf("no arguments, not even the program's name")
 	}

@@ -213,6 +213,7 @@ func greetsEarly(p *plan.Plan) bool { return p.Process.Idle || p.Gate != nil }
 func (c *builder) Named() {
 	t := c.T
 	c.oom()
+	c.inotify()
 	if len(c.p.Controls)+len(c.p.Delegated) > 0 {
 		// The first one was made in the broker's group: this one begins at the group that the broker has
 		// put process 1 in since.
@@ -275,6 +276,18 @@ func (c *builder) clock() {
 func (c *builder) oom() {
 	if adj := c.p.Process.OOMAdj; adj > 0 {
 		steps.WriteFile(c.T, "/proc/self/oom_score_adj", fmt.Sprint(adj))
+	}
+}
+
+// inotify bounds what the program takes of what its user may have.
+func (c *builder) inotify() {
+	for _, x := range [...]struct {
+		of  string
+		max int
+	}{{"instances", c.p.Process.InotifyInstances}, {"watches", c.p.Process.InotifyWatches}} {
+		if x.max > 0 {
+			steps.WriteFile(c.T, "/proc/sys/user/max_inotify_"+x.of, fmt.Sprint(x.max))
+		}
 	}
 }
 

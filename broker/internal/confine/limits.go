@@ -4,7 +4,9 @@ package confine
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -76,6 +78,18 @@ func ProcessLimit(pids int) int {
 		return min(pids, max(int(own.Cur)/4*3, 1))
 	}
 	return pids
+}
+
+// InotifyLimit leaves a quarter of the inotify instances, or watches, that the caller may have to those outside:
+// editors, and what watches for secrets in other sessions. 0 where a container keeps a namespace from having a limit.
+func InotifyLimit(of string) int {
+	var st unix.Statfs_t
+	b, err := os.ReadFile("/proc/sys/fs/inotify/max_user_" + of)
+	n, nerr := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || nerr != nil || unix.Statfs("/proc/sys/user", &st) != nil || st.Flags&unix.ST_RDONLY != 0 {
+		return 0
+	}
+	return max(n/4*3, 1)
 }
 
 // defaultTmpSize is the size of each temporary file system, in bytes, where nothing says otherwise.

@@ -29,6 +29,7 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 		return nil, nil, err
 	}
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
+	in.InotifyInstances, in.InotifyWatches = confine.InotifyLimit("instances"), confine.InotifyLimit("watches")
 	in.Losses = append(in.Losses, confine.CoreLosses(in.Limits, host.CorePattern())...)
 	r.environment(s, in, facts)
 	r.showToolConfs(s, in)

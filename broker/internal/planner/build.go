@@ -268,6 +268,9 @@ func (v *view) checkGrant(g Grant) error {
 func process(in *Input, mounts []plan.Mount, hidden bool) (plan.Process, error) {
 	pr := plan.Process{Argv: plan.BytesOf(in.Argv), Env: plan.BytesOf(in.Env), Dir: "/", Umask: 0o022, TTY: in.TTY,
 		AsPID1: in.AsPID1, Idle: in.Idle, OOMAdj: 300}
+	if in.namespaces().User {
+		pr.InotifyInstances, pr.InotifyWatches = in.InotifyInstances, in.InotifyWatches
+	}
 	if in.Dir != "" && (visible(mounts, in.Dir) || in.Gate && !hidden) {
 		pr.Dir = plan.Bytes(in.Dir)
 	}

@@ -139,11 +139,14 @@ type Input struct {
 	// them exists
 	Reveals []string
 	// labels that the session carries from the start: what they are about is shown without a look at who reads it
-	Labels      []Label
-	Project     string // canonical, "" when nothing is the project
-	ProjectAt   string // where it is inside; "" for the same path
-	GitDir      string // canonical: the repository of a linked worktree, granted and guarded like the project's own
-	Limits      []plan.Limit
+	Labels    []Label
+	Project   string // canonical, "" when nothing is the project
+	ProjectAt string // where it is inside; "" for the same path
+	GitDir    string // canonical: the repository of a linked worktree, granted and guarded like the project's own
+	Limits    []plan.Limit
+	// see plan.Process
+	InotifyInstances, InotifyWatches int
+
 	Controls    []plan.Control
 	TmpSize     int64 // bytes of each tmpfs
 	Stdio       [3]plan.Stdio
