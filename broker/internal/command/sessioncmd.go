@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -101,10 +102,10 @@ func (t *Term) EndSession(sid string) error {
 	c, err := t.dial(sid)
 	if err != nil {
 		var r *planner.Refusal
-		if errors.As(err, &r) || !t.killBroker(sid) {
+		if errors.As(err, &r) {
 			return err
 		}
-		return nil
+		return t.endBroker(sid, err)
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
@@ -117,11 +118,19 @@ func (t *Term) EndSession(sid string) error {
 	if err == nil {
 		err = c.Follow(ctx, func(*client.Message) error { return nil })
 	}
-	if err != nil && !t.killBroker(sid) {
-		return err
+	if err != nil {
+		return t.endBroker(sid, err)
 	}
-	for t.sessionAlive(sid) && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
+	return t.awaitEnd(sid)
+}
+
+// awaitEnd waits until no broker holds a session's lock any more.
+func (t *Term) awaitEnd(sid string) error {
+	for begin := time.Now(); t.sessionAlive(sid); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > killPatience {
+			return &planner.Refusal{What: "session " + sid + " has been told to end and has not ended within " +
+				killPatience.String(), Hint: "sbx ls shows whether it has since; sbx kill " + sid + " tells it again"}
+		}
 	}
 	return nil
 }
@@ -134,17 +143,27 @@ func endedMeanwhile(err error) error {
 	return err
 }
 
-// killBroker kills the process that listens on a session's socket.
-func (t *Term) killBroker(sid string) bool {
+// endBroker kills the process that listens on a session's socket, because of why, and waits until it and its sandbox are
+// gone.
+func (t *Term) endBroker(sid string, why error) error {
 	root, err := t.ControlRoot()
 	if err != nil {
-		return false
+		return why
 	}
 	pid, err := control.Listener(root, sid)
 	if err != nil || pid == os.Getpid() {
-		return false
+		return why
 	}
-	return unix.Kill(pid, unix.SIGKILL) == nil
+	left, err := control.End(pid, host.Children(pid), killPatience)
+	switch {
+	case err != nil:
+		return why
+	case len(left) > 0:
+		return &planner.Refusal{What: fmt.Sprintf("session %s does not answer and was killed; %s after that there are still "+
+			"its processes %v", sid, killPatience, left), Hint: "a process that hangs in the kernel ends when what it waits " +
+			"for answers"}
+	}
+	return t.awaitEnd(sid)
 }
 
 // ControlRoot is the folder in which each running session has its socket.
