@@ -217,6 +217,7 @@ func (x *attempt) open() error {
 	x.mediator = x.approvals.mediates(x.in, x.refusals, x.b.Warn)
 	if a := x.cfg.Agent; a != nil && x.in.Project != "" {
 		x.emptied = placeholders.Missing(x.in.Project, a.Placeholders)
+		x.mediator.Placeholder = a.MountPoint(x.in)
 	}
 	if x.net != nil || x.r.doors.Filtered() {
 		x.b.Early.Unbatch() // programs are started now that are to run like any other

@@ -85,6 +85,11 @@ func (md *Mediator) refused(p string, r grants.Request) {
 		what = " (secret)"
 	}
 	outside, reason := settingOutside(r.Why)
+	exe, _ := program.Links(int(r.PID))
+	silent := r.PID != 0 && r.Empty && md.Placeholder != nil && md.Placeholder(p, int(r.PID), exe)
+	if silent {
+		md.looked.Add(-1)
+	}
 	if md.asker == nil || !md.asker.Decides() {
 		hint := "sbx why " + quoting.Shell(p)
 		if r.Kept {
@@ -94,16 +99,13 @@ func (md *Mediator) refused(p string, r grants.Request) {
 			hint = report.OutsideOnly + outside
 		}
 		n := report.Refusal{Op: access, Path: p, PID: int(r.PID), Reason: strings.TrimSpace(what), Advice: hint,
-			Text: access + " " + quoting.Quote(p) + what + by(r.PID) + ": " + hint}
-		if n.PID != 0 {
-			n.Exe, _ = program.Links(n.PID)
-		}
+			Text: access + " " + quoting.Quote(p) + what + by(r.PID) + ": " + hint, Exe: exe, Silent: silent}
 		md.refusals.Add(n)
 		return
 	}
-	q := decide.Ask{PID: int(r.PID), Op: access, Kind: policy.KindPath, Path: p}
+	q := decide.Ask{PID: int(r.PID), Exe: exe, Op: access, Kind: policy.KindPath, Path: p}
 	if q.PID != 0 {
-		q.Exe, q.Cwd = program.Links(q.PID)
+		_, q.Cwd = program.Links(q.PID)
 	}
 	if r.Hidden {
 		md.asker.Hidden(q, decide.Verdict{Errno: int(unix.ENOENT), Life: decide.Forever, Reason: gate.HiddenReason +
@@ -115,7 +117,8 @@ func (md *Mediator) refused(p string, r grants.Request) {
 		md.asker.Refused(q, decide.Verdict{Errno: int(unix.EACCES), Life: decide.Forever, Reason: report.ErrKept.Error()})
 		return
 	}
-	md.asker.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: reason, Outside: outside})
+	md.asker.Refused(q, decide.Verdict{Errno: int(unix.EROFS), Life: decide.Forever, Reason: reason, Outside: outside,
+		Silent: silent})
 }
 
 // settingOutside is the command that makes a refused change of a repository's configuration, "" if there is none, and

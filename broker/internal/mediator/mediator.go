@@ -56,6 +56,9 @@ type Mediator struct {
 	gitlinks *repositories.Links
 	configs  guard.Configs // judges configurations, whoever puts them in place
 	looked   atomic.Int32  // how often the callers of file servers were looked for
+	// Placeholder says whether a process of the agent's own was refused a mount point of its sandbox: it is on record,
+	// and nothing to tell anybody. nil: there is no agent.
+	Placeholder func(path string, pid int, exe string) bool
 }
 
 // Asker is the part of a session that asks about what is not granted.

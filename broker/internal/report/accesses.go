@@ -252,7 +252,7 @@ func Summarize(sid string, p *Accesses, refused *Refusals, left, labels []string
 		Calls: append([]string{}, refused.calls()...), Left: append([]string{}, left...)}
 	kept, _ := refused.all()
 	for _, r := range kept {
-		if r.Path != "" {
+		if r.Path != "" && !r.Silent {
 			out.Blocked = append(out.Blocked, Access{Op: r.Op, Path: r.Path, Exe: r.Exe, PID: r.PID, Reason: r.Reason,
 				Times: r.times, Advice: r.Advice})
 		}

@@ -28,6 +28,7 @@ type Refusal struct {
 	Reason   string
 	Advice   string // what to do about it
 	Text     string // the same for people
+	Silent   bool   // it is on record, and nothing to tell anybody
 	failed   bool   // it is no refusal: something did not work
 	times    int
 }
@@ -69,6 +70,7 @@ func (b *Refusals) Add(r Refusal) {
 	defer b.mu.Unlock()
 	if old := b.seen[r.Text]; old != nil {
 		old.times++
+		old.Silent = old.Silent && r.Silent
 		return
 	}
 	if len(b.seen) >= maxBlocked {
@@ -79,7 +81,7 @@ func (b *Refusals) Add(r Refusal) {
 		b.seen = map[string]*Refusal{}
 	}
 	r.times = 1
-	if b.seen[r.Text] = &r; b.Verbose {
+	if b.seen[r.Text] = &r; b.Verbose && !r.Silent {
 		b.Print(r.line())
 	}
 }
@@ -116,7 +118,7 @@ func (b *Refusals) lines(which func(*Refusal) bool) []string {
 	var out []string
 	all, more := b.all()
 	for i := range all {
-		if which(&all[i]) {
+		if !all[i].Silent && which(&all[i]) {
 			out = append(out, all[i].line())
 		}
 	}

@@ -325,6 +325,16 @@ func (a *Agent) Own(in *planner.Input) func(pid int, exe string) bool {
 	}
 }
 
+// MountPoint says whether a program of the agent's own wanted one of the mount points that its sandbox makes in a
+// project.
+func (a *Agent) MountPoint(in *planner.Input) func(p string, pid int, exe string) bool {
+	own := a.Own(in)
+	return func(p string, pid int, exe string) bool {
+		rel, ok := strings.CutPrefix(p, in.Project+"/")
+		return ok && slices.Contains(a.Placeholders, rel) && own(pid, exe)
+	}
+}
+
 // Runs says whether a process runs a program that a rule names by its path, as fromHost can tell.
 func Runs(in *planner.Input) func(pid int, exe, program string) bool {
 	return func(pid int, exe, program string) bool { return exe == program && fromHost(in, pid, exe) }

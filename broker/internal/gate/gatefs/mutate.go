@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	defer s.Still()()
 	n, code := s.place(in.NodeId, name, byCreate)
 	if code != fuse.OK {
-		return s.tellGuarded(&in.InHeader, n, name, code)
+		return s.tellMore(&in.InHeader, n, name, code, grants.Request{Empty: in.Flags&unix.O_EXCL != 0})
 	}
 	defer s.expect(n, name, unix.IN_CREATE, unix.IN_ATTRIB, unix.IN_MODIFY)()
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
@@ -117,7 +118,7 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	defer s.Still()()
 	n, code := s.place(in.NodeId, name, byMkdir)
 	if code != fuse.OK {
-		return s.tellGuarded(&in.InHeader, n, name, code)
+		return s.tellMore(&in.InHeader, n, name, code, grants.Request{Empty: true})
 	}
 	defer s.expect(n, name, unix.IN_CREATE, unix.IN_ATTRIB)()
 	mode := in.Mode & 0o1777

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 )
@@ -65,7 +66,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
 				go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
 			}
-			return s.tellChecked(&in.InHeader, nd, newName, code, why)
+			return s.tellMore(&in.InHeader, nd, newName, code, grants.Request{Why: why})
 		}
 		return s.tellGuarded(&in.InHeader, nd, newName, code)
 	}

@@ -41,13 +41,14 @@ func (s *Server) tellTree(h *fuse.InHeader, g askedDir, name string) {
 
 // tellGuarded reports that what has a guarded name was to be changed, and passes the answer on.
 func (s *Server) tellGuarded(h *fuse.InHeader, n *node, name string, code fuse.Status) fuse.Status {
-	return s.tellChecked(h, n, name, code, nil)
+	return s.tellMore(h, n, name, code, grants.Request{})
 }
 
-// tellChecked is tellGuarded with what Options.Check said.
-func (s *Server) tellChecked(h *fuse.InHeader, n *node, name string, code fuse.Status, why error) fuse.Status {
+// tellMore is tellGuarded with what else r says of it.
+func (s *Server) tellMore(h *fuse.InHeader, n *node, name string, code fuse.Status, r grants.Request) fuse.Status {
 	if n != nil && (n.kind == loop || n.zone != nil) && (code == fuse.EROFS || code == fuse.EACCES) {
-		s.tell(h, path.Join(s.nodes.where(n), name), grants.Request{Op: grants.OpWrite.String(), Guarded: true, Why: why})
+		r.Op, r.Guarded = grants.OpWrite.String(), true
+		s.tell(h, path.Join(s.nodes.where(n), name), r)
 	}
 	return code
 }

@@ -29,6 +29,9 @@ type Request struct {
 	// Options.Refused is told of it.
 	Tree bool
 	Why  error // Guarded: what Options.Check said, if it was asked
+	// Empty: it was to be made with nothing in it, a directory or a file that only its maker makes. Only
+	// Options.Refused is told of it.
+	Empty bool
 	// Walk is the directory above from which the process goes through what it has listed, "" if it does not.
 	Walk string
 
