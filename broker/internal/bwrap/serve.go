@@ -46,8 +46,8 @@ func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 }
 
 // servedAs makes sure that a user of process 1's user namespace is this process's: others may have written its map
-// (--userns, --userns-block-fd), and whom the server takes for its own user has his rights. Process 1 goes on meanwhile:
-// it may have made a namespace below that one and be about to write its map.
+// (--userns, --userns-block-fd), and whom the server takes for its own user has his rights. Process 1 goes on
+// meanwhile: it may have made a namespace below that one and be about to write its map.
 func servedAs(pid int, uid uint32) error {
 	file := fmt.Sprintf("/proc/%d/uid_map", pid)
 	b, err := os.ReadFile(file)

@@ -143,8 +143,8 @@ func endedMeanwhile(err error) error {
 	return err
 }
 
-// endBroker kills the process that listens on a session's socket, because of why, and waits until it and its sandbox are
-// gone.
+// endBroker kills the process that listens on a session's socket, because of why, and waits until it and its sandbox
+// are gone.
 func (t *Term) endBroker(sid string, why error) error {
 	root, err := t.ControlRoot()
 	if err != nil {

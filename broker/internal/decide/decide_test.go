@@ -549,8 +549,8 @@ func TestProbesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestStrangersAskNothing: the rule of a project that is not trusted makes a question of what would be allowed, and none
-// of what is refused silently. The control is the same project, trusted.
+// TestStrangersAskNothing: the rule of a project that is not trusted makes a question of what would be allowed, and
+// none of what is refused silently. The control is the same project, trusted.
 func TestStrangersAskNothing(t *testing.T) {
 	r, err := policy.NewRule(policy.Rule{Kind: policy.KindPath, Pattern: "/**", Access: policy.Read,
 		Decision: policy.Ask}, policy.Vars{})

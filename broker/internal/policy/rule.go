@@ -44,8 +44,8 @@ func NewRule(r Rule, vars Vars) (Rule, error) {
 	return r, err
 }
 
-// Strange says whether a rule that was matched is of a project that is not trusted: it takes away what would be allowed,
-// and where nothing would, no question comes from it either.
+// Strange says whether a rule that was matched is of a project that is not trusted: it takes away what would be
+// allowed, and where nothing would, no question comes from it either.
 func (r Rule) Strange() bool { return r.stranger }
 
 // Path is the compiled pattern of a path, exec or socket rule.
