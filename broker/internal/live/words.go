@@ -56,6 +56,7 @@ func NewWords(env []string, std [3]*os.File) (*Words, error) {
 	if err != nil || !e.Bwrap.Enforce && !e.Bwrap.Ask {
 		return nil, err
 	}
+	layers.Policy, _ = e.Bound(layers.Policy)
 	return &Words{env: env, std: std, settings: request.Settings{Effective: e, Layers: layers}}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,6 +168,17 @@ func (t Commands) changeRules(c *policyCall, layers policy.Layers, change func([
 	if g.Scope == policy.ScopeProject && e.Changed {
 		if after.ProjectTrusted = false; layers.Trusted {
 			e.note("the project's files are no longer the ones you trusted: run sbx policy trust")
+		}
+	}
+	holds, err := policy.Merge(layers, nil)
+	if err != nil {
+		return e, policy.Store{}, err
+	}
+	before, said := holds.Bound(before)
+	after, ignored := holds.Bound(after)
+	for _, n := range ignored {
+		if !slices.Contains(said, n) {
+			e.note("%s", n)
 		}
 	}
 	e.Changes = changeRows(policy.DiffRules(before, after))

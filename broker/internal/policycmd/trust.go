@@ -159,7 +159,9 @@ func trustDifference(before, after policy.Layers) ([]changeRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	return changeRows(policy.Diff(a, b), policy.DiffRules(before.Policy, after.Policy)), nil
+	was, _ := a.Bound(before.Policy)
+	is, _ := b.Bound(after.Policy)
+	return changeRows(policy.Diff(a, b), policy.DiffRules(was, is)), nil
 }
 
 // mattersFirst puts what a project would be let do before what only narrows, and first what reaches out of it: the
