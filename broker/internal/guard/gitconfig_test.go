@@ -255,24 +255,26 @@ func FuzzConfigs(f *testing.F) {
 	})
 }
 
+// others are the settings of a file that the table in docs/git.md does not list for a repository's own configuration,
+// and those by which a submodule's command is run.
 func others(t *testing.T, text string) (out []entry) {
 	p, err := parse([]byte(text))
 	if err != nil {
 		t.Fatalf("let through: %q: %v", text, err)
 	}
+	listed := strings.Fields("user.name user.email author.name author.email committer.name committer.email " +
+		"branch.*.remote branch.*.pushremote branch.*.merge branch.*.rebase branch.*.description remote.*.url " +
+		"remote.*.fetch core.repositoryformatversion core.filemode core.bare core.ignorecase core.precomposeunicode " +
+		"core.symlinks core.logallrefupdates extensions.refstorage extensions.worktreeconfig " +
+		"extensions.relativeworktrees extensions.objectformat submodule.*.url submodule.*.active submodule.*.branch " +
+		"submodule.*.update submodule.active")
 	for _, s := range p.settings {
-		section, _, name := s.parts()
-		switch section {
-		case "user", "author", "committer", "branch", "extensions", "submodule":
-		case "core":
-			if slices.Contains([]string{"fsmonitor", "hookspath", "sshcommand", "editor", "pager", "worktree"}, name) {
-				out = append(out, s)
-			}
-		case "remote":
-			if name != "url" && name != "fetch" {
-				out = append(out, s)
-			}
-		default:
+		section, sub, name := s.parts()
+		key := section + "." + name
+		if sub != "" {
+			key = section + ".*." + name
+		}
+		if !slices.Contains(listed, key) || name == "update" && strings.HasPrefix(s.value, "!") {
 			out = append(out, s)
 		}
 	}
