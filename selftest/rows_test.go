@@ -65,7 +65,7 @@ func typedRows() map[string]typedRow {
 	for why, list := range map[string][]string{
 		"it asks for a passphrase, which no screen shows; credentials_login.txtar types one": {
 			"sbx secret add claude-login", "sbx secret add codex-login", "sbx secret add github-login"},
-		isName: {"sbx policy remove", "sbx env", "sbx exec", "sbx attach", "sbx mcp", "sbx exec --json"},
+		isName: {"sbx policy remove", "sbx exec", "sbx attach", "sbx mcp", "sbx exec --json"},
 		needsNetwork: {"sbx run --allow-network -- npm ci", "sbx run -q --static --allow-network -- true",
 			"sbx run -q --allow-network -- true", "sbx run --host-port 5432 -- ./migrate",
 			"sbx run --allow-host github.com --allow-host '*.registry.example:443' -- agent",

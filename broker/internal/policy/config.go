@@ -188,6 +188,9 @@ func (e Effective) Reach() (Reach, []string) {
 // then everything public is open, and beyond it what is named.
 func (e Effective) BothWords() bool {
 	by := e.Origins["network.allow"]
+	if _, locked := e.Locked["network.hosts"]; locked || e.Network.Hosts == nil { // the profile lists them
+		return false
+	}
 	return e.Network.Allow && len(by) > 0 && by[len(by)-1].Scope == ScopeSession &&
 		!slices.ContainsFunc(e.Origins["network.hosts"], func(o Origin) bool { return o.Scope != ScopeSession })
 }

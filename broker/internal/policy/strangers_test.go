@@ -198,3 +198,29 @@ func TestStrangersNarrow(t *testing.T) {
 		t.Errorf("%v %v %v %+v", r, e.Notices, e.Origins, e.Config)
 	}
 }
+
+// TestListsOfProfiles: --allow-network opens no more than a profile lists, nor than what is final.
+func TestListsOfProfiles(t *testing.T) {
+	const profile = "[sandbox]\nprofile = \"corp\"\n[profiles.corp]\nextends = \"moderate\"\nhosts = [\"a.test:443\"]\n"
+	for name, c := range map[string]struct {
+		org, user string
+		want      Reach
+	}{
+		"the organisation's, final": {org: "final = [\"sandbox.profile\", \"network.hosts\"]\n" + profile, want: SomeHosts},
+		"the user's":                {user: profile, want: SomeHosts},
+		"a list that is final": {org: "final = [\"network.hosts\"]\n[network]\nhosts = [\"a.test:443\"]",
+			want: SomeHosts},
+		"none": {user: "[sandbox]\nprofile = \"moderate\"", want: AllHosts}, // the control
+	} {
+		w := newWorld(t)
+		w.write(ScopeOrg, "config.toml", c.org)
+		w.write(ScopeUser, "config.toml", c.user)
+		s, err := Flag("network.allow", "--allow-network", true, w.Vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.merge(s).reach(); got != c.want {
+			t.Errorf("%s: reach %v, want %v", name, got, c.want)
+		}
+	}
+}

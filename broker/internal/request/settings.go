@@ -122,11 +122,8 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 		return Settings{}, &planner.Refusal{What: err.Error()}
 	}
 	if e.Sandbox.Untrusted {
-		if flags, err = r.forStrangers(flags, e); err == nil {
-			e, err = policy.Merge(layers, flags)
-		}
-		if err != nil {
-			return Settings{}, &planner.Refusal{What: err.Error()}
+		if e, flags, err = r.forStrangers(layers, flags, e); err != nil {
+			return Settings{}, err
 		}
 	}
 	layers.Policy = Led(layers.Policy)
@@ -144,11 +141,12 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 }
 
 // forStrangers adds what sandbox.untrusted means for other settings. Who names a profile for this run has that. What a
-// profile that is replaced hides stays hidden.
-func (r *Request) forStrangers(flags []policy.Setting, e policy.Effective) ([]policy.Setting, error) {
+// profile that is replaced hides stays hidden, and the hosts that it lists stay all there are.
+func (r *Request) forStrangers(l policy.Layers, flags []policy.Setting, e policy.Effective) (policy.Effective,
+	[]policy.Setting, error) {
 	if r.Mode == "dynamic" {
-		return nil, errors.New("sandbox.untrusted and --mode dynamic exclude each other: what is allowed while a program " +
-			"runs could be executed too")
+		return e, nil, &planner.Refusal{What: "sandbox.untrusted and --mode dynamic exclude each other: what is allowed " +
+			"while a program runs could be executed too"}
 	}
 	type row struct {
 		key   string
@@ -158,15 +156,22 @@ func (r *Request) forStrangers(flags []policy.Setting, e policy.Effective) ([]po
 	if r.Profile == "" {
 		rows = append(rows, row{"sandbox.profile", "strict"}, row{"fs.hidden", e.Profile.Hidden},
 			row{"fs.secrets", e.Profile.Secrets})
+		if e.Network.Hosts == nil && e.Profile.Hosts != nil {
+			rows = append(rows, row{"network.hosts", e.Profile.Hosts})
+		}
 	}
 	for _, x := range rows {
 		s, err := policy.Flag(x.key, "sandbox.untrusted", x.value, e.Vars)
 		if err != nil {
-			return nil, err
+			return e, nil, &planner.Refusal{What: err.Error()}
 		}
 		flags = append(flags, s)
 	}
-	return flags, nil
+	now, err := policy.Merge(l, flags)
+	if err != nil {
+		return e, nil, &planner.Refusal{What: err.Error()}
+	}
+	return now, flags, nil
 }
 
 // OnlyNamed says whether nothing can be executed but the command and what --only names.
