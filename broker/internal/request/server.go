@@ -34,17 +34,21 @@ func (r *Request) ServerOptions() []option.Option {
 		Help: "the server's name, for [mcp.NAME] of the settings"}}, rows...)
 }
 
-// ForServer makes a request that of the MCP server whose command line it has: it is quiet, and asks nothing on a
-// terminal.
+// ForServer makes a request that of the MCP server whose command line it has: it is quiet.
 func (r *Request) ForServer() {
 	if r.Server == "" {
 		r.Server = path.Base(r.Argv[0])
 	}
 	r.Quiet = true
-	if r.prompt == "" || r.prompt == "auto" || r.prompt == "tty" {
-		r.prompt = "socket"
-	}
 	r.Name = sessionOf("mcp", r.Server)
+}
+
+// away has nothing of a server's asked on the terminal, which is its client's. Who says that nothing is asked, or all
+// allowed, is heard.
+func (r *Request) away(s *Settings) {
+	if r.Server != "" && (s.Sandbox.Prompt == "auto" || s.Sandbox.Prompt == "tty") {
+		s.Sandbox.Prompt = "socket"
+	}
 }
 
 // ForTool is the request of the sandbox in which calls of a tool are run: quiet, and without questions. Its program is

@@ -131,6 +131,7 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	if err := r.withAgent(&s, env, src, flags); err != nil {
 		return s, err
 	}
+	r.away(&s)
 	var bound []policy.Notice
 	s.Layers.Policy, bound = s.Bound(s.Layers.Policy)
 	s.Notices = append(s.Notices, bound...)
