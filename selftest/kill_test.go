@@ -171,7 +171,9 @@ func TestKilledProcessOneEndsBroker(t *testing.T) {
 	if one == 0 {
 		t.Fatal("the program was not seen within a minute")
 	}
-	time.Sleep(50 * time.Millisecond)
+	if err := waitAsleep(one, time.Minute); err != nil { // it has nothing left to do but wait
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(one, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +184,19 @@ func TestKilledProcessOneEndsBroker(t *testing.T) {
 	if err := waitGone(sleep, time.Minute); err != nil {
 		t.Error(err)
 	}
+}
+
+// waitAsleep waits until a process waits for something.
+func waitAsleep(pid int, most time.Duration) error {
+	var f []string
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if f = stat(fmt.Sprintf("/proc/%d", pid)); len(f) == 0 {
+			return fmt.Errorf("process %d has ended", pid)
+		} else if f[0] == "S" {
+			return nil
+		}
+	}
+	return fmt.Errorf("process %d is in state %s after %v", pid, f[0], most)
 }
 
 // childrenOf reads the children of every thread of a process.

@@ -272,13 +272,18 @@ func process(text string, wanted func(stat []string) bool) error {
 			if strings.TrimRight(strings.ReplaceAll(string(line), "\x00", " "), " ") != text {
 				continue
 			}
-			stat, _ := os.ReadFile(strings.TrimSuffix(p, "cmdline") + "stat")
-			if f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(f) > 5 && wanted(f) {
+			if f := stat(filepath.Dir(p)); len(f) > 5 && wanted(f) {
 				return nil
 			}
 		}
 	}
 	return fmt.Errorf("no such process within %v", dialogPatience)
+}
+
+// stat are the fields of a process from its state on; none if there is no such process.
+func stat(dir string) []string {
+	b, _ := os.ReadFile(dir + "/stat")
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // the name before them may hold anything
 }
 
 func (t *terminal) exit(want string) error {
