@@ -6,10 +6,12 @@
 //	bench [-n 200] [-warm 10] NAME=COMMAND NAME=COMMAND ...
 //	bench -call KIND:NUMBER
 //	bench -first N [-gate gatefs] [-scope file] -sbx PATH
+//	bench -messages N NAME=COMMAND ...
 //
 // COMMAND is split at spaces. The first is the base of the ratios. One that begins with @ is run elsewhere: by
 // "bench -times", which the command of -elsewhere starts in other surroundings; @@ is that of the second -elsewhere.
-// The second form makes one system call many times, as a command to compare. The third measures approvals, see first.
+// The second form makes one system call many times, as a command to compare. The third measures approvals, see
+// first. The fourth measures round trips to servers on standard input and output.
 package main
 
 import (
@@ -35,6 +37,7 @@ func main() {
 		return nil
 	})
 	call := flag.String("call", "", "make a call many times: KIND:NUMBER")
+	trips := flag.Int("messages", 0, "measure this many round trips to each command")
 	times := flag.Bool("times", false, "run the commands that are read, and write how long each took")
 	top := flag.String("inside", "", "be the program that -first measures")
 	flag.Parse()
@@ -46,6 +49,8 @@ func main() {
 		err = repeat(*call)
 	case *top != "":
 		err = inside(*top)
+	case *trips > 0:
+		err = messages(*trips, *warm, flag.Args())
 	case *questions > 0:
 		err = first(*questions, *sbx, *gate, *scope)
 	default:
@@ -63,18 +68,25 @@ type peer struct {
 	times []time.Duration
 }
 
-func run(n, warm int, elsewhere, args []string) error {
-	var peers []*peer
+func peersOf(args []string) (peers []*peer, err error) {
 	for _, a := range args {
 		name, cmd, ok := strings.Cut(a, "=")
 		argv := strings.Fields(cmd)
 		if !ok || len(argv) == 0 {
-			return fmt.Errorf("%q is not NAME=COMMAND", a)
+			return nil, fmt.Errorf("%q is not NAME=COMMAND", a)
 		}
 		peers = append(peers, &peer{name: name, argv: argv})
 	}
 	if len(peers) == 0 {
-		return fmt.Errorf("nothing to compare")
+		return nil, fmt.Errorf("nothing to compare")
+	}
+	return peers, nil
+}
+
+func run(n, warm int, elsewhere, args []string) error {
+	peers, err := peersOf(args)
+	if err != nil {
+		return err
 	}
 	var others []*remote
 	for _, e := range elsewhere {

@@ -33,6 +33,8 @@ as "$here/bench" -n "${N:-200}" \
 	"without faststart, exec=$here/sbx-plain exec sbx-plain -- /bin/true" \
 	"$@"
 for sbx in sbx sbx-plain; do as "$here/$sbx" kill "$sbx"; done
+# A message to an MCP server and back.
+as "$here/bench" -messages "${MESSAGES:-1000}" "cat=cat" "sbx mcp -- cat=$here/sbx mcp -- cat"
 # The helper's way, beside the ordinary one: only root can make, for one process, a host without user namespaces.
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$here/aside"
