@@ -256,12 +256,18 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 		x.cover = covering(x.cover, x.signer, x.sign(out))
 		x.used = append(x.used, x.signer)
 	}
+	use := func(k *secret) proxied.Use {
+		return proxied.Use{Secret: k.Name, Host: s.Host, Port: s.Port, Method: out.Method, Strayed: true}
+	}
 	for _, k := range s.p.strayed(out) {
-		u := proxied.Use{Secret: k.Name, Host: s.Host, Port: s.Port, Method: out.Method, Strayed: true}
+		u := use(k)
 		if k == x.signer {
 			u.Unsigned = x.unsigned
 		}
 		s.p.out.use(u)
+	}
+	if out.Body != nil && out.Body != http.NoBody {
+		out.Body = &watched{ReadCloser: out.Body, list: s.p.known(), found: func(k *secret) { s.p.out.use(use(k)) }}
 	}
 	x.spell(out)
 }

@@ -42,6 +42,7 @@ type Asked struct {
 	Say     func(string)                   // tells the user, unless that is not wanted
 	Refused func(line string, failed bool) // is told what was turned away, and what did not work
 	Marked  func(name string, by func() int) bool
+	Sent    func(host, head string) // is told of requests that are read on their way
 }
 
 // Network is the network that a run asks for. A nil one is none.
@@ -87,7 +88,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	o := &Network{by: by, made: make(chan struct{}), stop: make(chan struct{})}
 	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: carrier(s.Network.Mode, reach), Helper: helper,
 		Programs: request.Programs(by.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note,
-		Say: by.Say, SNI: s.Network.TLS == "sni", Maps: by.Maps, Served: by.Served, Marked: by.Marked}
+		Say: by.Say, SNI: s.Network.TLS == "sni", Maps: by.Maps, Served: by.Served, Marked: by.Marked, Sent: by.Sent}
 	o.implied = !by.Strict && reach != policy.NoHosts && implied(s)
 	if o.implied {
 		// Seen before anything is made for it: a profile's network that cannot be had must not cost the start.

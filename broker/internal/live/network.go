@@ -14,8 +14,10 @@ func (x *attempt) network() (*egress.Network, error) {
 		Strict: r.strict, Env: x.b.Env,
 		Served: x.credentials.Served(), Maps: r.doors.IDs().NetworkMaps(), Refused: x.refusals.Line,
 		Marked: func(name string, by func() int) bool {
+			x.credentials.Stray("a name that was looked up", name, name)
 			return x.marked(by, "a name that was looked up,", name, name)
 		},
+		Sent: func(host, head string) { x.credentials.Stray("a request", host, head) },
 		Say: func(text string) {
 			if !r.Quiet {
 				x.b.Warn(text)

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/doors"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
@@ -25,6 +26,7 @@ func (x *attempt) newTools(s doors.Session) *tools.Calls {
 	return &tools.Calls{Context: ctx, Cancel: cancel, Tools: x.r.doors.Found, Project: x.in.Project, Log: s.Log,
 		Ask: s.Ask, Held: x.held,
 		Marked: func(pid int, tool, words string) bool {
+			x.credentials.Stray("arguments of a tool", decide.Tools+"/"+tool, words)
 			return x.marked(func() int { return pid }, "the arguments of tool", tool, words)
 		}, Hears: x.hears, Session: &x.r.Request, Home: x.facts.Home,
 		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),

@@ -56,6 +56,8 @@ type Options struct {
 	Say func(string)
 	// Marked says whether a name has the mark of a decoy: it is not looked up. by finds who wants it. May be nil.
 	Marked func(name string, by func() int) bool
+	// Sent is told of the head of each request whose name is compared. May be nil.
+	Sent func(host, head string)
 	// Served is what sbx serves inside by itself. May be nil.
 	Served *Served
 }

@@ -241,9 +241,12 @@ func (p *passage) again(r *bufio.Reader, name string) error {
 }
 
 // forName connects to where a request goes, or says that the next one may go there too.
-func (p *passage) forName(name string) (io.Writer, error) {
+func (p *passage) forName(name string, head []byte) (io.Writer, error) {
 	if err := p.allowed(name); err != nil {
 		return nil, err
+	}
+	if p.n.o.Sent != nil {
+		p.n.o.Sent(name, string(head))
 	}
 	if p.out == nil {
 		if err := p.connect(name); err != nil {

@@ -176,7 +176,7 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
 		var names []string
-		_ = requests(bufio.NewReader(bytes.NewReader(b)), func(name string) (io.Writer, error) {
+		_ = requests(bufio.NewReader(bytes.NewReader(b)), func(name string, _ []byte) (io.Writer, error) {
 			names = append(names, name)
 			return &out, nil
 		})
@@ -233,7 +233,7 @@ func TestRequests(t *testing.T) {
 	} {
 		var names []string
 		var out bytes.Buffer
-		err := requests(bufio.NewReader(strings.NewReader(c.in)), func(name string) (io.Writer, error) {
+		err := requests(bufio.NewReader(strings.NewReader(c.in)), func(name string, _ []byte) (io.Writer, error) {
 			names = append(names, name)
 			return &out, nil
 		})

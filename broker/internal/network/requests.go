@@ -19,9 +19,9 @@ const maxHead = 64 << 10
 var errHead = errors.New("it is no well-formed HTTP/1 request")
 
 // requests carries HTTP/1 requests from r to what open returns. Each is compared, not the first alone, because a
-// connection can carry many; open is called with the name of each before any byte of it is passed. Whatever two readers
-// could understand differently is refused.
-func requests(r *bufio.Reader, open func(name string) (io.Writer, error)) error {
+// connection can carry many; open is called with the name and the head of each before any byte of it is passed.
+// Whatever two readers could understand differently is refused.
+func requests(r *bufio.Reader, open func(name string, head []byte) (io.Writer, error)) error {
 	for first := true; ; first = false {
 		if _, err := r.Peek(1); err != nil {
 			if err == io.EOF && !first {
@@ -33,7 +33,7 @@ func requests(r *bufio.Reader, open func(name string) (io.Writer, error)) error 
 		if err != nil {
 			return err
 		}
-		w, err := open(head.name)
+		w, err := open(head.name, head.raw)
 		if err != nil {
 			return err
 		}
