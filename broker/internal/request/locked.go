@@ -2,6 +2,7 @@ package request
 
 import (
 	"path"
+	"slices"
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
@@ -51,6 +52,39 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 		}
 	}
 	return nil
+}
+
+// boundLayers leaves out the agent's layers that would widen what is final.
+func (s *Settings) boundLayers() {
+	by := policy.Origin{File: s.Agent.Origin()}
+	s.Agent.Layers = slices.DeleteFunc(s.Agent.Layers, func(place string) bool {
+		key, lock := s.closes(place, by.File)
+		if key != "" {
+			s.Notices = append(s.Notices, policy.Notice{Kind: policy.NoticeLocked, Key: "layer", Origin: by, What: "ignored: " +
+				quoting.Quote(place) + " would widen " + key + ", and " + lock.String() + " has made it final"})
+		}
+		return key != ""
+	})
+}
+
+// closes is the key, made final by the organisation, that a layer over a place would widen; "" for none. Where it is
+// written anyway the layer takes away: nothing of it reaches the host.
+func (s Settings) closes(place, by string) (key string, lock policy.Origin) {
+	places := []string{place}
+	if canon, _, _, err := host.Resolve(host.FS{}, place); err == nil && canon != place {
+		places = append(places, canon)
+	}
+	for _, p := range places {
+		if closed, lock := s.Reopens("fs.overlay", p); closed != "" {
+			return closed, lock
+		}
+		list := []string{pathname.Escape(p)}
+		lock, refused := s.Widens("fs.overlay", by, list)
+		if _, too := s.Widens("fs.writable", by, list); refused && too {
+			return "fs.overlay", lock
+		}
+	}
+	return "", policy.Origin{}
 }
 
 // listOf is the key whose list gives a mode.
