@@ -18,6 +18,7 @@ func (r *Run) agentPlaces(s request.Settings, in *planner.Input) {
 		return
 	}
 	in.Referred = append(in.Referred, s.Agent.Guard...)
+	in.OwnSecrets = s.Agent.Shown
 	for _, dir := range s.Agent.State { // also one in which nothing is hidden
 		if slices.ContainsFunc(s.Agent.Guard, func(r planner.Referred) bool { return host.Within(r.Path, dir) }) {
 			in.Trees = append(in.Trees, dir)

@@ -28,7 +28,7 @@ func (r *Run) labels(s request.Settings, in *planner.Input, open *doors.Doors) {
 		x.label(rule)
 	}
 	for _, g := range in.Grants {
-		if g.Reveal {
+		if g.Reveal && (len(rules) > 0 || !slices.Contains(in.OwnSecrets, g.Path)) {
 			x.carryLabel(policy.SecretLabel(g.Path), g.Path, g.Why)
 		}
 	}

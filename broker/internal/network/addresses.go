@@ -61,6 +61,9 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, led []opening) []decide
 	all = slices.Compact(all)
 	var out []decided
 	for _, o := range led {
+		if !d.open(o.addr) { // it is for the names that lead there, each by itself
+			continue
+		}
 		p := netip.PrefixFrom(o.addr, o.addr.BitLen())
 		out = append(out, slices.DeleteFunc(d.about(p, peer.Host{Name: o.name}, known), isPassed)...)
 	}
@@ -70,6 +73,13 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, led []opening) []decide
 		}
 	}
 	return out
+}
+
+// open says whether an address may be reached without a name.
+func (d *decider) open(a netip.Addr) bool {
+	return d.all || slices.ContainsFunc(slices.Concat(d.listed, d.allowed), func(h peer.Pattern) bool {
+		return h.MatchHost(peer.Host{Addr: a})
+	})
 }
 
 func isPassed(d decided) bool { return d.pass }

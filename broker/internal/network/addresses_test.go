@@ -65,9 +65,11 @@ func TestRulesAboutAddresses(t *testing.T) {
 				"192.0.2.2:443": ""}},
 		"where names below led": {led: led, listed: []string{"192.0.2.0/24:1-99"}, user: []string{"deny *.test:22"},
 			want: map[string]string{"192.0.2.1:22": "refuse", "192.0.2.1:21": "pass", "192.0.2.2:22": "pass"}},
+		"where names alone lead": {led: led, user: []string{"deny a.test:443"}, want: map[string]string{
+			"192.0.2.1:443": ""}},
 		"a question about a name": {asks: true, led: led, user: []string{"ask a.test:443"}, want: map[string]string{
 			"192.0.2.1:443": ""}},
-		"a question that nobody answers": {led: led, user: []string{"ask a.test:443"}, want: map[string]string{
+		"a question that nobody answers": {all: true, led: led, user: []string{"ask a.test:443"}, want: map[string]string{
 			"192.0.2.1:443": "refuse"}},
 	} {
 		var s policy.Store

@@ -94,9 +94,10 @@ func (in *Input) Carried() map[string]string {
 	return out
 }
 
-// ShowsSecrets says whether a secret file is shown, or can be.
+// ShowsSecrets says whether a secret file is shown, or can be, that is not the agent's own.
 func (in *Input) ShowsSecrets() bool {
-	return len(in.Reveals) > 0 || slices.ContainsFunc(in.Grants, func(g Grant) bool { return g.Reveal })
+	return slices.ContainsFunc(in.Reveals, func(p string) bool { return !slices.Contains(in.OwnSecrets, p) }) ||
+		slices.ContainsFunc(in.Grants, func(g Grant) bool { return g.Reveal && !slices.Contains(in.OwnSecrets, g.Path) })
 }
 
 // Copy is a file of the host's that is shown as it was at the start, or without parts of it. It may lie in a directory
@@ -138,6 +139,8 @@ type Input struct {
 	// single secret files that the gate may show, canonical and in no tree that is shown: they ask, and nothing beside
 	// them exists
 	Reveals []string
+	// those of them that the profile of an agent, a tool or an MCP server shows: the hosts beside them are meant for them
+	OwnSecrets []string
 	// labels that the session carries from the start: what they are about is shown without a look at who reads it
 	Labels    []Label
 	Project   string // canonical, "" when nothing is the project

@@ -29,6 +29,7 @@ type Agent struct {
 	Hidden []policy.Hiding    // login files that nobody has said yes to
 	Asks   []string           // these, as paths; nobody has said no either
 	Unkept []string           // credentials that it takes and that the person does not keep
+	Shown  []string           // secret files that the profile shows, as paths
 }
 
 // findAgent reads the profile that --agent names, or with agents.auto that of the program.
@@ -149,6 +150,7 @@ func (a *Agent) files(s *Settings, r *Request, env []string, vars policy.Vars) e
 		if err := a.rule(pathname.Escape(p), policy.Read, policy.Reveal, vars); err != nil {
 			return err
 		}
+		a.Shown = append(a.Shown, a.Rules[len(a.Rules)-1].Path().Place())
 	}
 	for _, p := range a.programFiles(r.Argv, env, vars) {
 		if err := a.allow(p, policy.Read, policy.Vars{}); err != nil {
