@@ -73,6 +73,10 @@ func (o org) connect(netns int, owner string) {
 	o.forwards(out)
 	for range tries {
 		l := o.pick()
+		if !route.Unclaimed(l.ours) || !route.Unclaimed(l.theirs) {
+			err = errRouted
+			continue
+		}
 		if err = route.Veth(l.name, wire.NetDevice, netns); err == unix.EEXIST {
 			continue
 		}
@@ -99,10 +103,14 @@ func (o org) connect(netns int, owner string) {
 		break
 	}
 	want(err != errTooMany, wire.TooMany, 0)
+	want(err != errRouted, wire.Routed, 0)
 	must(err, wire.NotConnected)
 }
 
-var errTooMany = errors.New("too many devices")
+var (
+	errTooMany = errors.New("too many devices")
+	errRouted  = errors.New("the range is in use")
+)
 
 // begin makes the device its owner's and looks how many there are. Whoever looks has been counted before, so that of
 // several who

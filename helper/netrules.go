@@ -42,11 +42,29 @@ func source(op uint32, a [4]byte) [][]byte {
 }
 
 // known matches packets of connections that exist, and what belongs to them.
-func known() [][]byte {
+func known() [][]byte { return state(2 | 4) }
+
+// state matches packets of connections in one of these states (NF_CT_STATE_BIT).
+func state(bits uint32) [][]byte {
 	return [][]byte{expr("ct", be32(unix.NFTA_CT_KEY, unix.NFT_CT_STATE), be32(unix.NFTA_CT_DREG, unix.NFT_REG_1)),
 		expr("bitwise", be32(unix.NFTA_BITWISE_SREG, unix.NFT_REG_1), be32(unix.NFTA_BITWISE_DREG, unix.NFT_REG_1), be32(unix.NFTA_BITWISE_LEN, 4),
-			value(unix.NFTA_BITWISE_MASK, binary.NativeEndian.AppendUint32(nil, 2|4)), value(unix.NFTA_BITWISE_XOR, make([]byte, 4))),
+			value(unix.NFTA_BITWISE_MASK, binary.NativeEndian.AppendUint32(nil, bits)), value(unix.NFTA_BITWISE_XOR, make([]byte, 4))),
 		compare(unix.NFT_CMP_NEQ, make([]byte, 4))}
+}
+
+// invalid matches packets of no connection, which are not given another address.
+func invalid() [][]byte { return state(1) }
+
+// masquerade gives a packet the host's address and a port that nobody chose. Some servers take one below 1024 for root's
+// word, and answers to a port of the host's own services would come here. These are the ports that the kernel chooses by
+// itself (ip_local_port_range).
+func masquerade() [][]byte {
+	const chosen = 2 | 16 // NF_NAT_RANGE_PROTO_SPECIFIED, NF_NAT_RANGE_PROTO_RANDOM_FULLY: also of one in the range
+	port := func(register uint32, n uint16) []byte {
+		return expr("immediate", be32(unix.NFTA_IMMEDIATE_DREG, register), value(unix.NFTA_IMMEDIATE_DATA, binary.BigEndian.AppendUint16(nil, n)))
+	}
+	return [][]byte{port(unix.NFT_REG_1, 32768), port(unix.NFT_REG_2, 60999), expr("masq", be32(unix.NFTA_MASQ_FLAGS, chosen),
+		be32(unix.NFTA_MASQ_REG_PROTO_MIN, unix.NFT_REG_1), be32(unix.NFTA_MASQ_REG_PROTO_MAX, unix.NFT_REG_2))}
 }
 
 const dropIt, acceptIt = 0, 1
@@ -56,6 +74,15 @@ const tableUserdata = 6 // NFTA_TABLE_USERDATA
 func verdict(code uint32) [][]byte {
 	return [][]byte{expr("immediate", be32(unix.NFTA_IMMEDIATE_DREG, unix.NFT_REG_VERDICT),
 		rtnl.Attr(unix.NFTA_IMMEDIATE_DATA|nested, rtnl.Attr(unix.NFTA_DATA_VERDICT|nested, be32(unix.NFTA_VERDICT_CODE, code))))}
+}
+
+// icmp is the one of protocols that has no ports.
+const icmp = 2
+
+// protocols are those that may leave: of others nothing says for whom an answer is.
+func protocols() [3][][]byte {
+	of := func(n byte) [][]byte { return meta(unix.NFT_META_L4PROTO, unix.NFT_CMP_EQ, []byte{n}) }
+	return [...][][]byte{of(unix.IPPROTO_TCP), of(unix.IPPROTO_UDP), of(unix.IPPROTO_ICMP)}
 }
 
 // rules are a batch for one table.
@@ -106,6 +133,11 @@ func (l line) filter(out int, owner string) (*rtnl.Conn, error) {
 	r.rule("forward", from(), meta(unix.NFT_META_NFPROTO, unix.NFT_CMP_NEQ, []byte{unix.NFPROTO_IPV4}), drop)
 	r.rule("forward", from(), source(unix.NFT_CMP_NEQ, a), drop)
 	r.rule("forward", from(), meta(unix.NFT_META_OIF, unix.NFT_CMP_NEQ, way), drop)
+	r.rule("forward", from(), invalid(), drop)
+	for _, p := range protocols() {
+		r.rule("forward", from(), p, verdict(acceptIt))
+	}
+	r.rule("forward", from(), drop)
 	r.rule("forward", to(), known(), verdict(acceptIt))
 	r.rule("forward", to(), drop)
 	r.chain("input", "filter", unix.NF_INET_LOCAL_IN, 0)
@@ -113,7 +145,17 @@ func (l line) filter(out int, owner string) (*rtnl.Conn, error) {
 	r.chain("output", "filter", unix.NF_INET_LOCAL_OUT, 0)
 	r.rule("output", to(), drop)
 	r.chain("nat", "nat", unix.NF_INET_POST_ROUTING, 100)
-	r.rule("nat", meta(unix.NFT_META_NFPROTO, unix.NFT_CMP_EQ, []byte{unix.NFPROTO_IPV4}), source(unix.NFT_CMP_EQ, a), meta(unix.NFT_META_OIF, unix.NFT_CMP_EQ, way), [][]byte{expr("masq")})
+	leaves := func() [][]byte {
+		return append(append(meta(unix.NFT_META_NFPROTO, unix.NFT_CMP_EQ, []byte{unix.NFPROTO_IPV4}), source(unix.NFT_CMP_EQ, a)...),
+			meta(unix.NFT_META_OIF, unix.NFT_CMP_EQ, way)...)
+	}
+	for i, p := range protocols() {
+		as := masquerade()
+		if i == icmp {
+			as = [][]byte{expr("masq")}
+		}
+		r.rule("nat", leaves(), p, as)
+	}
 
 	r.list[len(r.list)-1].Flags |= unix.NLM_F_ACK
 	edge := func(kind int) rtnl.Message {

@@ -74,6 +74,8 @@ var rules = [...]struct{ rule, proof string }{
 	{"net: names and addresses are the helper's, the namespace the caller's own",
 		"attempt net: no namespace; attempt net: a namespace of users; attempt net: a namespace of mounts; attempt net: " +
 			"the host's own network; attempt net: a plan; script network_veth setcap"},
+	{"net: what leaves has a port that the kernel draws, and no address is taken to which a route leads",
+		"script network_veth low given; script network_veth routed"},
 	{"group: off unless the file says so; the caller names nothing; nobody but the parent of the caller's uid is " +
 		"moved; the ceilings stay root's; nothing is left",
 		"org groups-unnamed; org groups-of-others; org groups-ceiling; org groups-no-leader; org groups-of-root; org " +

@@ -41,6 +41,7 @@ const (
 	NotGrouped
 	TooMany
 	NoSlots
+	Routed
 )
 
 // What the net verb is about: its one request, and the device in the sandbox.

@@ -23,7 +23,8 @@ var words = [...]string{"", "it is installed without privilege, or no_new_privs 
 	"a flaw in the helper itself", "the network device could not be made", "this host has no default route",
 	"this host does not forward packets (net.ipv4.ip_forward is 0)",
 	"control groups could not be prepared", "its caller has as many of its processes or devices as one may have: end some",
-	"it cannot count what its caller has, in /run/sbx-helper"}
+	"it cannot count what its caller has, in /run/sbx-helper",
+	"a route of this host's leads to the addresses that it gives (veth_range in /etc/sbx/helper.toml): name others there"}
 
 // say words a reason. It is no method, which shared/wire would have to hold.
 func say(r wire.Reason) string {

@@ -34,18 +34,22 @@ type Socket struct {
 const maxSockets = 200
 
 // New makes a network namespace with its loopback up and the sockets in it. uid and gid are the caller's own; they are
-// the only ids of its user namespace, and 0 there, unless maps is set, which writes its maps.
-func New(uid, gid uint32, sockets []Socket, maps func(pid int) error) (*Network, []*os.File, error) {
+// the only ids of its user namespace, and 0 there, unless maps is set, which writes its maps. Ports below 1024 take a
+// privilege there unless publishes is set: a way out may carry them to servers that take them for root's word.
+func New(uid, gid uint32, sockets []Socket, maps func(pid int) error, publishes bool) (*Network, []*os.File, error) {
 	id := plan.Identity{OutsideUID: uid, OutsideGID: gid}
 	files, err := inChild(unix.CLONE_NEWUSER|unix.CLONE_NEWNET, sockets, maps, func(t *tape.Tape) {
 		Identity(t, id, false, maps != nil)
 		stage.BringUp(t)
-		// Ping sockets for the one group that there is, every port for whoever publishes it, and no waiting for neighbours
-		// that do not exist; where a kernel lacks a file nothing is lost.
-		for _, f := range [...][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"},
-			{"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
-			{"/proc/sys/net/ipv6/conf/default/accept_dad", "0"}, {"/proc/sys/net/ipv6/conf/default/router_solicitation_delay",
-				"0"}} {
+		// Ping sockets for the one group that there is, and no waiting for neighbours that do not exist; where a kernel
+		// lacks a file nothing is lost.
+		settings := [][2]string{{"/proc/sys/net/ipv4/ping_group_range", "0 0"},
+			{"/proc/sys/net/ipv6/conf/default/accept_dad", "0"},
+			{"/proc/sys/net/ipv6/conf/default/router_solicitation_delay", "0"}}
+		if publishes {
+			settings = append(settings, [2]string{"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"})
+		}
+		for _, f := range settings {
 			t.At("writing", f[0])
 			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(f[0]), unix.O_WRONLY|unix.O_CLOEXEC,
 				0).To(tape.RegA).May(tape.AnyErrno).ElseSkip(2)

@@ -54,7 +54,7 @@ func TestNetworkMadeBefore(t *testing.T) {
 		Backlog: 8}
 	n, files, err := netns.New(uint32(os.Getuid()), uint32(os.Getgid()), []netns.Socket{port53, {Family: unix.AF_NETLINK,
 		Type: unix.SOCK_RAW, Proto: unix.NETLINK_NETFILTER}, {Family: unix.AF_INET, Type: unix.SOCK_RAW,
-		Proto: unix.IPPROTO_RAW}}, nil)
+		Proto: unix.IPPROTO_RAW}}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +110,30 @@ func TestNetworkMadeBefore(t *testing.T) {
 // What cannot be made is a fault that names it, and nothing is left.
 func TestNetworkFault(t *testing.T) {
 	_, _, err := netns.New(uint32(os.Getuid()), uint32(os.Getgid()), []netns.Socket{{Family: unix.AF_INET,
-		Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("192.0.2.1:80"), Backlog: 1}}, nil)
+		Type: unix.SOCK_STREAM, Bind: netip.MustParseAddrPort("192.0.2.1:80"), Backlog: 1}}, nil, false)
 	if f, ok := err.(*steps.Fault); !ok || f.Errno != unix.EADDRNOTAVAIL || f.Object != "192.0.2.1:80" {
 		t.Fatalf("%v", err)
 	}
 	if _, err := (&netns.Network{Net: os.Stdin, User: os.Stdin}).Sockets(nil); err == nil {
 		t.Error("entering what is no namespace worked")
+	}
+}
+
+// TestLowPorts: whoever publishes nothing has no port below 1024 inside, which a way out could carry to a server.
+func TestLowPorts(t *testing.T) {
+	for _, x := range []struct {
+		publishes bool
+		start     string
+	}{{false, "1024\n"}, {true, "0\n"}} {
+		n, files, err := netns.New(uint32(os.Getuid()), uint32(os.Getgid()), nil, nil, x.publishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := joined(t, n, "/usr/bin/cat", "/proc/sys/net/ipv4/ip_unprivileged_port_start")
+		if closeAll(files); got != x.start {
+			t.Errorf("publishing is %v: ports are free from %q on, want %q", x.publishes, got, x.start)
+		}
+		n.Close()
 	}
 }
 

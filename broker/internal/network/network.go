@@ -234,7 +234,7 @@ func (n *Network) build() error {
 		classes = nil
 	}
 	list, passing, doors := n.wanted(v6, hasSNI(classes))
-	ns, files, err := netns.New(uint32(os.Geteuid()), uint32(os.Getegid()), list, n.o.Maps)
+	ns, files, err := netns.New(uint32(os.Geteuid()), uint32(os.Getegid()), list, n.o.Maps, len(n.o.Publish) > 0)
 	if err != nil {
 		return fmt.Errorf("making the sandbox's network: %w", err)
 	}
