@@ -188,6 +188,19 @@ func (j *Judge) RootAt(granted string) *Place {
 	return j.intern(next)
 }
 
+// Chosen says whether what a rule that is not built in keeps below this directory is about the directory by its name,
+// which may be any: consent to one of several projects, say. With another name it would be about another.
+func (p *Place) Chosen() bool {
+	return slices.ContainsFunc(p.states, func(s uint32) bool {
+		rule, at := s>>8, s&0xff
+		if at == 0 || p.judge.rules[rule].BuiltIn || p.judge.rules[rule].Action == Allow {
+			return false
+		}
+		c := p.judge.comps[rule][at-1]
+		return c.glob && !c.any
+	})
+}
+
 // add enters a state and, where "**" may match nothing, those after it.
 func (j *Judge) add(states []uint32, rule, at int) []uint32 {
 	for {

@@ -78,7 +78,7 @@ func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName strin
 	switch {
 	case !s.holds(od).Below(oldName).Alike(below):
 		return fuse.EXDEV
-	case takes || below.Git():
+	case takes || below.Git() || below.Chosen():
 		if !takes {
 			demote = nil
 		}

@@ -210,7 +210,7 @@ func (g *judge) mayMoveTheirs(fromDir int, from, to *name, takes bool, demote *[
 	switch {
 	case !alike && (a.Git() || b.Git()):
 		return unix.EXDEV
-	case !alike || takes || b.Git():
+	case !alike || takes || b.Git() || a.Chosen():
 		if !g.suits(from.path(), a, b, demote) {
 			return unix.EXDEV
 		}
