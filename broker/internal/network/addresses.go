@@ -4,6 +4,7 @@ package network
 
 import (
 	"cmp"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -208,15 +209,23 @@ func (r *rules) addresses(b *nft.Batch) {
 	}
 }
 
-// redecide writes anew what is decided about addresses, in one moment.
-func (r *rules) redecide(list []decided) error {
+// redecide writes anew what is decided about addresses, in one moment, and answers what acts then. Where the kernel
+// does not take it no address is reached: what was taken back must not stay open.
+func (r *rules) redecide(list []decided) (now []decided, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.decided = list
-	b := nft.NewBatch(table)
-	b.Empty(addressChain)
-	r.addresses(b)
-	return r.c.Commit(b)
+	write := func(list []decided) error {
+		r.decided = list
+		b := nft.NewBatch(table)
+		b.Empty(addressChain)
+		r.addresses(b)
+		return r.c.Commit(b)
+	}
+	if err = write(list); err == nil {
+		return list, nil
+	}
+	now = []decided{{to: netip.PrefixFrom(netip.IPv4Unspecified(), 0)}, {to: netip.PrefixFrom(netip.IPv6Unspecified(), 0)}}
+	return now, errors.Join(err, write(now))
 }
 
 // decidedNow is what is decided about addresses by the rules of this moment.
@@ -239,8 +248,9 @@ func (n *Network) redecide() error {
 	if slices.Equal(list, *n.decided.Load()) {
 		return nil
 	}
-	n.decided.Store(&list)
-	return n.rules.redecide(list)
+	now, err := n.rules.redecide(list)
+	n.decided.Store(&now) // if not all of it acts, the next change is tried again
+	return err
 }
 
 // isDenied says whether a rule about the address itself refuses connections to it.

@@ -5,11 +5,15 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/network/nft"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
@@ -115,6 +119,30 @@ func TestDeniedAddressesAreNoAnswers(t *testing.T) {
 	for at, want := range map[string]bool{"10.0.0.1": true, "10.0.0.2": false, "192.0.2.1": true, "192.0.2.2": false} {
 		if n.decided.Store(&list); n.isClosed(netip.MustParseAddr(at)) != want {
 			t.Errorf("%s: closed: %t", at, !want)
+		}
+	}
+}
+
+// TestRulesThatCannotBeWritten: what acts is that no address is reached, and that is not taken for what was decided.
+func TestRulesThatCannotBeWritten(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := nft.Open(os.NewFile(uintptr(fd), "netfilter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	r := &rules{c: c}
+	list := []decided{{to: netip.MustParsePrefix("192.0.2.1/32"), pass: true}}
+	now, err := r.redecide(list)
+	if err == nil || slices.Equal(now, list) || !slices.Equal(now, r.decided) {
+		t.Fatalf("%v, %v", now, err)
+	}
+	for _, a := range []string{"192.0.2.1", "2001:db8::1"} {
+		if !slices.ContainsFunc(now, func(d decided) bool { return d.to.Contains(netip.MustParseAddr(a)) && !d.pass }) {
+			t.Errorf("%s is reached by %v", a, now)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 // stay.
 func (n *Network) Reconsider() {
 	if err := n.redecide(); err != nil {
-		n.lost("having changed rules about addresses act: " + err.Error())
+		n.lost("having changed rules about addresses act, so that no address is reached: " + err.Error())
 	}
 	for name, to := range n.names.opened() {
 		h, err := peer.Parse(name)
