@@ -73,7 +73,7 @@ func (o org) connect(netns int, owner string) {
 	o.forwards(out)
 	for range tries {
 		l := o.pick()
-		if !route.Unclaimed(l.ours) || !route.Unclaimed(l.theirs) {
+		if !l.free(route) {
 			err = errRouted
 			continue
 		}
@@ -180,6 +180,16 @@ func (o org) pick() line {
 		name[8-i] = hex[part>>(4*i)&15]
 	}
 	return line{name: string(name), ours: at(base + 1), theirs: at(base + 2), bits: 30}
+}
+
+// free says whether no route of the host's leads to one of the four addresses.
+func (l line) free(route *rtnl.Conn) bool {
+	for _, a := range [...]netip.Addr{l.ours.Prev(), l.ours, l.theirs, l.theirs.Next()} {
+		if !route.Unclaimed(a) {
+			return false
+		}
+	}
+	return true
 }
 
 // start gives the host's end its address and lets packets pass. They must come from the sandbox's address: a

@@ -56,14 +56,14 @@ func state(bits uint32) [][]byte {
 func invalid() [][]byte { return state(1) }
 
 // masquerade gives a packet the host's address and a port that nobody chose. Some servers take one below 1024 for root's
-// word, and answers to a port of the host's own services would come here. These are the ports that the kernel chooses by
-// itself (ip_local_port_range).
+// word, and answers to a port of the host's own services would come here. These ports are above those that the kernel
+// gives the host's programs (ip_local_port_range).
 func masquerade() [][]byte {
 	const chosen = 2 | 16 // NF_NAT_RANGE_PROTO_SPECIFIED, NF_NAT_RANGE_PROTO_RANDOM_FULLY: also of one in the range
 	port := func(register uint32, n uint16) []byte {
 		return expr("immediate", be32(unix.NFTA_IMMEDIATE_DREG, register), value(unix.NFTA_IMMEDIATE_DATA, binary.BigEndian.AppendUint16(nil, n)))
 	}
-	return [][]byte{port(unix.NFT_REG_1, 32768), port(unix.NFT_REG_2, 60999), expr("masq", be32(unix.NFTA_MASQ_FLAGS, chosen),
+	return [][]byte{port(unix.NFT_REG_1, 61000), port(unix.NFT_REG_2, 65535), expr("masq", be32(unix.NFTA_MASQ_FLAGS, chosen),
 		be32(unix.NFTA_MASQ_REG_PROTO_MIN, unix.NFT_REG_1), be32(unix.NFTA_MASQ_REG_PROTO_MAX, unix.NFT_REG_2))}
 }
 
@@ -79,10 +79,13 @@ func verdict(code uint32) [][]byte {
 // icmp is the one of protocols that has no ports.
 const icmp = 2
 
-// protocols are those that may leave: of others nothing says for whom an answer is.
+// protocols are those that may leave: of others nothing says for whom an answer is. Of ICMP it is a question (echo): an
+// error could be about a connection of the host's.
 func protocols() [3][][]byte {
 	of := func(n byte) [][]byte { return meta(unix.NFT_META_L4PROTO, unix.NFT_CMP_EQ, []byte{n}) }
-	return [...][][]byte{of(unix.IPPROTO_TCP), of(unix.IPPROTO_UDP), of(unix.IPPROTO_ICMP)}
+	echo := append(of(unix.IPPROTO_ICMP), expr("payload", be32(unix.NFTA_PAYLOAD_DREG, unix.NFT_REG_1), be32(unix.NFTA_PAYLOAD_BASE,
+		unix.NFT_PAYLOAD_TRANSPORT_HEADER), be32(unix.NFTA_PAYLOAD_OFFSET, 0), be32(unix.NFTA_PAYLOAD_LEN, 1)), compare(unix.NFT_CMP_EQ, []byte{8}))
+	return [...][][]byte{of(unix.IPPROTO_TCP), of(unix.IPPROTO_UDP), echo}
 }
 
 // rules are a batch for one table.

@@ -209,13 +209,13 @@ func (c *Conn) Way(to netip.Addr) (index int, err error) {
 	return index, err
 }
 
-// Unclaimed says whether nothing but the default route leads to an address: else it is somebody's.
+// Unclaimed says whether nothing but the default route, or a half of one, leads to an address: else it is somebody's.
 func (c *Conn) Unclaimed(a netip.Addr) bool {
 	to := a.As4()
 	head := binary.NativeEndian.AppendUint32([]byte{unix.AF_INET, 32, 0, 0, 0, 0, 0, 0}, unix.RTM_F_FIB_MATCH) // Linux 4.13
 	yes := false
 	err := c.Do([]Message{{unix.RTM_GETROUTE, unix.NLM_F_ACK, join(head, Attr(unix.RTA_DST, to[:]))}}, func(kind int, b []byte) {
-		yes = kind == unix.RTM_NEWROUTE && len(b) >= 12 && b[1] == 0 && b[7] == unix.RTN_UNICAST // its length and type
+		yes = kind == unix.RTM_NEWROUTE && len(b) >= 12 && b[1] <= 1 && b[7] == unix.RTN_UNICAST // its length and type
 	})
 	return yes && err == nil
 }
