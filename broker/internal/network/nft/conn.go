@@ -32,7 +32,7 @@ func Open(f *os.File) (*Conn, error) {
 		return nil, fmt.Errorf("preparing the netfilter socket: %w", err)
 	}
 	_ = unix.SetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_RCVBUF, 1<<20)
-	_ = unix.SetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<30) // what there may be: a batch is one message
+	_ = unix.SetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<30) // a batch is one message
 	return &Conn{f: f}, nil
 }
 
