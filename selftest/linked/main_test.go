@@ -19,13 +19,13 @@ import (
 const least = 90
 
 // most is what sbx-helper may hold: to take more in is a decision.
-const most = 2824
+const most = 2890
 
 // TestPrograms: each of the two set-user-id programs is within the size that the design gives a privileged text, and
 // does not hold what is the other's.
 func TestPrograms(t *testing.T) {
 	t.Chdir("../..")
-	goals := [len(programs)]int{2000, 1200, 2600}
+	goals := [len(programs)]int{2000, 1220, 2640}
 	foreign := [len(programs)][]string{{"helper/net.go", "helper/netrules.go", "helper/group.go", "shared/rtnl/conn.go"},
 		{"helper/permitted.go", "shared/stage/mounts.go", "shared/stage/direct.go"}}
 	for i, p := range programs {
