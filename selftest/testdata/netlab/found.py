@@ -12,10 +12,13 @@ class Found(dict):
         self.where, self.forms = where, {k: set() for k in WANTED}
         self.update(dict.fromkeys(WANTED, 0))
     def look(self, parts):
-        grep = subprocess.Popen(["grep", "-aoF", "-f", self.list.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"LC_ALL": "C"})
+        out = tempfile.TemporaryFile() # a pipe may be full while nobody reads it yet
+        grep = subprocess.Popen(["grep", "-aoF", "-f", self.list.name], stdin=subprocess.PIPE, stdout=out, env={"LC_ALL": "C"})
         for b in parts:
             grep.stdin.write(b + b"\n")
-        for text in grep.communicate()[0].split(b"\n")[:-1]:
+        grep.communicate()
+        out.seek(0)
+        for text in out.read().split(b"\n")[:-1]:
             what, form = self.names[text]
             self[what] += 1
             self.forms[what].add(form)
