@@ -52,9 +52,6 @@ func state(bits uint32) [][]byte {
 		compare(unix.NFT_CMP_NEQ, make([]byte, 4))}
 }
 
-// invalid matches packets of no connection, which are not given another address.
-func invalid() [][]byte { return state(1) }
-
 // masquerade gives a packet the host's address and a port that nobody chose. Some servers take one below 1024 for root's
 // word, and answers to a port of the host's own services would come here. These ports are above those that the kernel
 // gives the host's programs (ip_local_port_range).
@@ -76,11 +73,8 @@ func verdict(code uint32) [][]byte {
 		rtnl.Attr(unix.NFTA_IMMEDIATE_DATA|nested, rtnl.Attr(unix.NFTA_DATA_VERDICT|nested, be32(unix.NFTA_VERDICT_CODE, code))))}
 }
 
-// icmp is the one of protocols that has no ports.
-const icmp = 2
-
-// protocols are those that may leave: of others nothing says for whom an answer is. Of ICMP it is a question (echo): an
-// error could be about a connection of the host's.
+// protocols are those that may leave, first the two that have ports: of others nothing says for whom an answer is. Of
+// ICMP it is a question (echo): an error could be about a connection of the host's.
 func protocols() [3][][]byte {
 	of := func(n byte) [][]byte { return meta(unix.NFT_META_L4PROTO, unix.NFT_CMP_EQ, []byte{n}) }
 	echo := append(of(unix.IPPROTO_ICMP), expr("payload", be32(unix.NFTA_PAYLOAD_DREG, unix.NFT_REG_1), be32(unix.NFTA_PAYLOAD_BASE,
@@ -136,7 +130,7 @@ func (l line) filter(out int, owner string) (*rtnl.Conn, error) {
 	r.rule("forward", from(), meta(unix.NFT_META_NFPROTO, unix.NFT_CMP_NEQ, []byte{unix.NFPROTO_IPV4}), drop)
 	r.rule("forward", from(), source(unix.NFT_CMP_NEQ, a), drop)
 	r.rule("forward", from(), meta(unix.NFT_META_OIF, unix.NFT_CMP_NEQ, way), drop)
-	r.rule("forward", from(), invalid(), drop)
+	r.rule("forward", from(), state(1), drop) // of no connection: it would not be given another address
 	for _, p := range protocols() {
 		r.rule("forward", from(), p, verdict(acceptIt))
 	}
@@ -152,13 +146,11 @@ func (l line) filter(out int, owner string) (*rtnl.Conn, error) {
 		return append(append(meta(unix.NFT_META_NFPROTO, unix.NFT_CMP_EQ, []byte{unix.NFPROTO_IPV4}), source(unix.NFT_CMP_EQ, a)...),
 			meta(unix.NFT_META_OIF, unix.NFT_CMP_EQ, way)...)
 	}
-	for i, p := range protocols() {
-		as := masquerade()
-		if i == icmp {
-			as = [][]byte{expr("masq")}
-		}
-		r.rule("nat", leaves(), p, as)
+	ported := protocols()
+	for _, p := range ported[:2] {
+		r.rule("nat", leaves(), p, masquerade())
 	}
+	r.rule("nat", leaves(), [][]byte{expr("masq")})
 
 	r.list[len(r.list)-1].Flags |= unix.NLM_F_ACK
 	edge := func(kind int) rtnl.Message {
