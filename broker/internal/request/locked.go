@@ -28,11 +28,7 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 		if err != nil {
 			continue // said where the option is carried out
 		}
-		places := []string{path.Clean(p)}
-		if canon, _, _, err := host.Resolve(host.FS{}, p); err == nil && canon != places[0] {
-			places = append(places, canon) // what a link leads to is what would be mounted
-		}
-		for _, place := range places {
+		for _, place := range withTarget(p) {
 			if closed, lock := s.Reopens(key, place); closed != "" {
 				return lockedError(o.Flag+" "+quoting.Quote(o.Path), closed, lock)
 			}
@@ -70,11 +66,7 @@ func (s *Settings) boundLayers() {
 // closes is the key, made final by the organisation, that a layer over a place would widen; "" for none. Where it is
 // written anyway the layer takes away: nothing of it reaches the host.
 func (s Settings) closes(place, by string) (key string, lock policy.Origin) {
-	places := []string{place}
-	if canon, _, _, err := host.Resolve(host.FS{}, place); err == nil && canon != place {
-		places = append(places, canon)
-	}
-	for _, p := range places {
+	for _, p := range withTarget(place) {
 		if closed, lock := s.Reopens("fs.overlay", p); closed != "" {
 			return closed, lock
 		}
@@ -85,6 +77,16 @@ func (s Settings) closes(place, by string) (key string, lock policy.Origin) {
 		}
 	}
 	return "", policy.Origin{}
+}
+
+// withTarget is a place, and where it leads if that is another: what a link leads to is what would be mounted. What
+// stands before a ".." is followed first.
+func withTarget(p string) []string {
+	place := path.Clean(p)
+	if canon, _, _, err := host.Resolve(host.FS{}, p); err == nil && canon != place {
+		return []string{place, canon}
+	}
+	return []string{place}
 }
 
 // listOf is the key whose list gives a mode.
