@@ -46,17 +46,25 @@ func (a *Answer) Content() []byte {
 	return a.Base64
 }
 
-// MaxAnswer is the longest answer to a request: a byte of a text takes at most six, a name's too.
+// MaxAnswer is the longest answer to a request, in bytes: one of a text takes at most six, one of a name too.
 func (q *Request) MaxAnswer() int64 {
 	n := int64(1 << 20)
 	switch q.Op {
 	case Read:
-		n += 6 * cmp.Or(q.Limit, usualBytes)
+		n += min(6*cmp.Or(q.Limit, usualBytes), 6*MaxBytes)
 	case List, Find:
-		n += cmp.Or(q.Limit, usualEntries) * (6*unix.PathMax + 64)
+		n += q.entriesLength()
 	}
-	return min(n, 6*MaxBytes+1<<20)
+	return n
 }
+
+// entriesLength is how long the entries of an answer may be.
+func (q *Request) entriesLength() int64 {
+	return min(cmp.Or(q.Limit, usualEntries)*entryLength(unix.PathMax), 6*MaxBytes)
+}
+
+// entryLength is the longest that an entry with a name of n bytes can be.
+func entryLength(n int) int64 { return 6*int64(n) + 64 }
 
 // ReadAnswer reads what the program inside has written.
 func ReadAnswer(text []byte) (*Answer, error) {

@@ -4,6 +4,7 @@ package files
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -28,9 +29,7 @@ func do(t *testing.T, q Request, content string) (*Answer, error) {
 	}
 	x := &tool{q: q, content: strings.NewReader(content)}
 	a := &Answer{}
-	err := x.run(a)
-	x.tidy()
-	return a, err
+	return a, x.run(a)
 }
 
 // lab is a root with something outside of it.
@@ -214,10 +213,11 @@ func TestEdit(t *testing.T) {
 	if b, _ := os.ReadFile(root + "/bytes"); string(b) != "\xfe\x00b" {
 		t.Errorf("got %q", b)
 	}
-	if err := os.WriteFile(root+"/twice", []byte("one two two"), 0o644); err != nil {
+	if err := os.WriteFile(root+"/twice", []byte("o to to two two"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for old, says := range map[string]string{"two": "2 times", "three": "0 times"} {
+	for old, says := range map[string]string{"two": "more than once", "o to": "more than once",
+		"three": "does not have"} {
 		err := edit("twice", old, "x")
 		codeIs(t, err, codeConflict)
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -290,6 +290,24 @@ func TestListAndFind(t *testing.T) {
 	codeIs(t, err, codeKind)
 	_, err = do(t, Request{Op: List, Path: "dirout", Root: plan.Bytes(root)}, "")
 	codeIs(t, err, codeLink)
+}
+
+// The entries of an answer are as many as it has room for, and it says that there are more.
+func TestEntriesFit(t *testing.T) {
+	q := Request{Op: Find, Pattern: "*", Limit: maxEntries}
+	if most := q.MaxAnswer(); most != 6*MaxBytes+1<<20 {
+		t.Errorf("an answer may be of %d bytes", most)
+	}
+	a := &Answer{}
+	l := (&tool{q: q}).listing(a)
+	l.room = 1 << 20
+	name := plan.Bytes(strings.Repeat("\x01", unix.PathMax))
+	for l.add(Entry{name, "directory"}) {
+	}
+	text, err := json.Marshal(a.Entries)
+	if err != nil || !a.More || len(text) > 1<<20 || len(text) < 1<<20-2*6*unix.PathMax {
+		t.Errorf("%d entries of %d bytes, more: %v, %v", len(a.Entries), len(text), a.More, err)
+	}
 }
 
 // Somebody exchanges a directory on the way for a link that leads out, and a file for one, as fast as they can: nothing
@@ -396,9 +414,7 @@ func TestSwappedWrites(t *testing.T) {
 	paths := [...]string{"d/f", "g", "d/new", "leaf", "dirout/new"}
 	done, _ := race(t, root, 400, paths[:], func(path string) (string, error) {
 		x := &tool{q: Request{Op: Write, Path: plan.Bytes(path), Root: plan.Bytes(root)}, content: strings.NewReader("w")}
-		err := x.run(&Answer{})
-		x.tidy()
-		return "written", err
+		return "written", x.run(&Answer{})
 	})
 	if done["written"] == 0 {
 		t.Error("nothing was written at all")

@@ -19,16 +19,33 @@ func (t *tool) list(a *Answer) error {
 		return err
 	}
 	defer unix.Close(fd)
-	limit := int(cmp.Or(t.q.Limit, usualEntries))
-	a.Entries = []Entry{}
-	err = entries(fd, func(e Entry) bool {
-		if a.More = len(a.Entries) == limit; !a.More {
-			a.Entries = append(a.Entries, e)
-		}
-		return !a.More
-	})
+	l := t.listing(a)
+	err = entries(fd, l.add)
 	a.sort()
 	return t.named(err)
+}
+
+// listing are the entries of an answer, which has a bound on their number and on their length in JSON.
+type listing struct {
+	a     *Answer
+	limit int
+	room  int64
+}
+
+func (t *tool) listing(a *Answer) listing {
+	a.Entries = []Entry{}
+	return listing{a, int(cmp.Or(t.q.Limit, usualEntries)), t.q.entriesLength()}
+}
+
+// add takes an entry, and says whether there was room for it.
+func (l *listing) add(e Entry) bool {
+	n := entryLength(len(e.Name))
+	if l.a.More = len(l.a.Entries) == l.limit || n > l.room; l.a.More {
+		return false
+	}
+	l.a.Entries = append(l.a.Entries, e)
+	l.room -= n
+	return true
 }
 
 func (a *Answer) sort() {
@@ -37,9 +54,8 @@ func (a *Answer) sort() {
 
 // finder is one search.
 type finder struct {
-	a       *Answer
+	listing
 	pattern string
-	limit   int
 	looked  int
 }
 
@@ -49,8 +65,7 @@ func (t *tool) find(a *Answer) error {
 		return err
 	}
 	defer unix.Close(fd)
-	a.Entries = []Entry{}
-	f := finder{a: a, pattern: string(t.q.Pattern), limit: int(cmp.Or(t.q.Limit, usualEntries))}
+	f := finder{listing: t.listing(a), pattern: string(t.q.Pattern)}
 	err = f.search(fd, "", int(cmp.Or(int64(t.q.Depth), usualDepth)))
 	a.sort()
 	return t.named(err)
@@ -64,9 +79,7 @@ func (f *finder) search(dir int, at string, depth int) error {
 		if f.looked++; f.looked > maxLooked {
 			f.a.More = true
 		} else if ok, _ := path.Match(f.pattern, name); ok {
-			if f.a.More = len(f.a.Entries) == f.limit; !f.a.More {
-				f.a.Entries = append(f.a.Entries, Entry{plan.Bytes(path.Join(at, name)), e.Type})
-			}
+			f.add(Entry{plan.Bytes(path.Join(at, name)), e.Type})
 		}
 		if e.Type == "directory" && depth > 1 && len(at)+len(name) < unix.PathMax {
 			below = append(below, name)

@@ -45,7 +45,7 @@ type tool struct {
 func Main(args []string, in, out *os.File) int {
 	debug.SetGCPercent(100)
 	t := &tool{content: in}
-	defer t.tidy()
+	defer t.tidy() // where run does not come to its end
 	gone, status := make(chan os.Signal, 1), make(chan int, 1)
 	signal.Notify(gone, unix.SIGHUP, unix.SIGTERM, unix.SIGINT)
 	go func() { status <- t.answer(args[1], out) }()
@@ -102,6 +102,7 @@ func (t *tool) run(a *Answer) error {
 		return err
 	}
 	defer w.close()
+	defer t.tidy() // while the directory of what is half made is held
 	t.w, t.rel, w.parents = w, rel, t.q.Parents
 	switch t.q.Op {
 	case Read:

@@ -54,8 +54,11 @@ func (t *tool) edit(a *Answer) error {
 	if err != nil {
 		return t.named(err)
 	}
-	if n := bytes.Count(b, []byte(c.Old)); n != 1 {
-		return fault(codeConflict, "%s has the old text %d times, and an edit wants it once", t.q.Path.Quote(), n)
+	switch at := bytes.Index(b, []byte(c.Old)); {
+	case at < 0:
+		return fault(codeConflict, "%s does not have the old text", t.q.Path.Quote())
+	case bytes.LastIndex(b, []byte(c.Old)) != at:
+		return fault(codeConflict, "%s has the old text more than once, and an edit wants it once", t.q.Path.Quote())
 	}
 	b = bytes.Replace(b, []byte(c.Old), []byte(c.New), 1)
 	if len(b) > MaxBytes {
