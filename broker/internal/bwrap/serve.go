@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,9 +19,11 @@ import (
 // has answered for what the words hide.
 func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 	p := m.plan
-	if err := servedAs(c.PID, p.Identity.InsideUID); err != nil {
-		unix.Close(fd)
-		return err
+	if m.r.userns >= 0 || m.r.usernsBlock >= 0 {
+		if err := servedAs(c.PID, p.Identity.InsideUID); err != nil {
+			unix.Close(fd)
+			return err
+		}
 	}
 	if at.Kind == plan.AskServer {
 		read, write := shown(m.r.ops)
@@ -45,15 +46,10 @@ func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 	return nil
 }
 
-// servedAs makes sure that a user of process 1's user namespace is this process's: others may have written its map
-// (--userns, --userns-block-fd), and whom the server takes for its own user has his rights. Process 1 goes on
-// meanwhile: it may have made a namespace below that one and be about to write its map.
+// servedAs makes sure that a user of process 1's user namespace, whose map others have written (--userns,
+// --userns-block-fd), is this process's: whom the server takes for its own user has his rights.
 func servedAs(pid int, uid uint32) error {
-	file := fmt.Sprintf("/proc/%d/uid_map", pid)
-	b, err := os.ReadFile(file)
-	for end := time.Now().Add(maxMapped); err == nil && len(b) == 0 && time.Now().Before(end); b, err = os.ReadFile(file) {
-		time.Sleep(time.Millisecond)
-	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", pid))
 	if err != nil {
 		return err
 	}
@@ -66,9 +62,6 @@ func servedAs(pid int, uid uint32) error {
 	}
 	return fail("Can't serve a directory: user %d of the user namespace is not the caller", uid)
 }
-
-// maxMapped bounds how long a map is waited for.
-const maxMapped = 10 * time.Second
 
 // inside is p's path in the directory at top, "" if it is not there.
 func inside(p, top string) string {

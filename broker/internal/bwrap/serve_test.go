@@ -3,7 +3,6 @@
 package bwrap
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -36,27 +35,5 @@ func TestServedAs(t *testing.T) {
 	}
 	if err := servedAs(1<<30, 7); err == nil {
 		t.Error("no such process")
-	}
-}
-
-// TestServedAsWaits: a namespace that has no map yet gets one.
-func TestServedAsWaits(t *testing.T) {
-	cmd := exec.Command("sleep", "60")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
-	err := cmd.Start()
-	need.Fact(t, err == nil, "user namespaces: %v", err)
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	file := fmt.Sprintf("/proc/%d/uid_map", cmd.Process.Pid)
-	if b, err := os.ReadFile(file); len(b) > 0 || err != nil {
-		t.Fatalf("it has a map: %q, %v", b, err)
-	}
-	said := make(chan error)
-	go func() { said <- servedAs(cmd.Process.Pid, 7) }()
-	if err := os.WriteFile(file, fmt.Appendf(nil, "7 %d 1\n", os.Geteuid()), 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-said; err != nil {
-		t.Error(err)
 	}
 }
