@@ -58,6 +58,14 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(out)))
         self.end_headers()
         self.wfile.write(out)
+    def do_PUT(self):
+        """takes a body of any length, and says how long it was"""
+        left = n = int(self.headers["Content-Length"])
+        while left:
+            left -= len(self.rfile.read(min(left, 1 << 20))) or left
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"%d taken, as %s" % (n, (self.headers.get("Authorization") or "").encode()))
     def do_GET(self):
         if self.denied():
             return
@@ -95,8 +103,16 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write((self.client_address[0].replace("::ffff:", "") + "\n").encode())
             return
-        n = int(self.path[5:]) if self.path.startswith("/big/") else 0
-        body = b"x" * n or ("page of %s at %s\n" % (self.headers.get("Host"), self.connection.getsockname()[0])).encode()
+        if self.path.startswith("/big/"):
+            left = int(self.path[5:])
+            self.send_response(200)
+            self.send_header("Content-Length", str(left))
+            self.end_headers()
+            part = b"x" * (1 << 20)
+            while left:
+                left -= self.wfile.write(part[:left])
+            return
+        body = ("page of %s at %s\n" % (self.headers.get("Host"), self.connection.getsockname()[0])).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
