@@ -146,9 +146,8 @@ func (t *Term) statsTable(list []measured) string {
 		rows = append(rows, []string{x.info.SID, fmt.Sprintf("%.1f%%", float64(x.m.CPUMilli)/10), resources.Bytes(x.m.Mem),
 			limit, fmt.Sprint(x.m.Pids), resources.Bytes(x.m.ReadB), resources.Bytes(x.m.WriteB), fmt.Sprint(x.m.Questions),
 			fmt.Sprintf("%.60s", strings.Join(argv, " "))})
-		if u := x.m.Models; u.Requests > 0 {
-			models += fmt.Sprintf("%s: endpoints: %d requests, %d tokens in, %d out, %d.%02d\n", x.info.SID, u.Requests, u.In,
-				u.Out, u.Cents/100, u.Cents%100)
+		if used := x.m.Models.String(); used != "" {
+			models += x.info.SID + ": " + used + "\n"
 		}
 	}
 	return t.Table([]Column{{Head: "SESSION", Width: 16}, {Head: "CPU", Width: 5, Right: true},

@@ -3,6 +3,7 @@ package control
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -146,6 +147,15 @@ type Metrics struct {
 
 // Models is what was used of models' APIs that were granted, since the start.
 type Models struct{ Requests, In, Out, Cents int64 }
+
+// String is what people are told of it; "" where nothing was used.
+func (u Models) String() string {
+	if u.Requests == 0 {
+		return ""
+	}
+	return fmt.Sprintf("endpoints: %d requests, %d tokens in, %d out, %d.%02d", u.Requests, u.In, u.Out, u.Cents/100,
+		u.Cents%100)
+}
 
 func metricsLine(typ string, m Metrics) []byte {
 	return message(typ).time("ts", m.Time).num("cpu_milli", m.CPUMilli).num("cpu_usec", m.CPUUsec).num("mem", m.Mem).

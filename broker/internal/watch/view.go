@@ -55,14 +55,19 @@ func (m *Model) View(width, height int) []string {
 	// Questions matter most: the others get what is left of a quarter of the screen each.
 	ns := min(len(m.sessions), max(height/4, 1))
 	nr := min(len(m.recent), max(height/5, 0))
+	used := m.used(p.width)
+	used = used[:min(len(used), height/8)]
 	if room < 14 {
-		nr = 0
+		nr, used = 0, nil
 	}
-	nq := room - (ns + 1)
+	nq := room - (ns + 1) - len(used)
 	if nr > 0 {
 		nq -= nr + 1
 	}
 	m.viewSessions(p, ns)
+	for _, line := range used {
+		p.add(plain, line)
+	}
 	m.viewQuestions(p, max(nq-1, 0))
 	if nr > 0 {
 		m.viewRecent(p, nr)
@@ -160,6 +165,23 @@ func (m *Model) viewSessions(p *page, rows int) {
 		}
 		p.add(style, row+cut(command(s.info), max(p.width-len(row), 8)))
 	}
+}
+
+// used is what sessions have used of endpoints, a line each, the selected session's first.
+func (m *Model) used(width int) (lines []string) {
+	for _, s := range m.sessions {
+		text := s.last.Models.String()
+		if text == "" {
+			continue
+		}
+		line := cut(fmt.Sprintf(" %-11s %s", cut(s.info.SID, 11), text), width)
+		if s.info.SID == m.session {
+			lines = slices.Insert(lines, 0, line)
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func cut(s string, n int) string {

@@ -62,6 +62,22 @@ func filled(opt Options) *Model {
 	return m
 }
 
+// modelled has a session that has used endpoints, and more of those than there is room for.
+func modelled() *Model {
+	m := filled(Options{Top: true})
+	for i := range 8 {
+		sid := fmt.Sprintf("other-%d", i)
+		m.Update(up(sid, "agent"), t0)
+		m.Update(Event{SID: sid, Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339),
+			ModelRequests: 1, ModelIn: 10}}, t0)
+	}
+	m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339),
+		ModelRequests: 41, ModelIn: 120345, ModelOut: 9876, ModelCents: 1205}}, t0)
+	m.Key('j', m.now)
+	m.Tick(t0.Add(12 * time.Second))
+	return m
+}
+
 func visible(s string) string {
 	for {
 		i := strings.Index(s, "\x1b[")
@@ -102,6 +118,8 @@ func TestGoldenViews(t *testing.T) {
 		"filled-40x10":   {func() *Model { return filled(Options{}) }, 40, 10},
 		"color-80x24":    {func() *Model { return filled(Options{Color: true}) }, 80, 24},
 		"details-80x24":  {func() *Model { m := filled(Options{}); m.Key('?', m.now); return m }, 80, 24},
+		"models-80x24":   {modelled, 80, 24},
+		"models-40x10":   {modelled, 40, 10},
 		"sessions-80x24": {func() *Model { m := filled(Options{}); m.Key('\t', m.now); m.Key('x', m.now); return m }, 80, 24},
 	} {
 		lines := c.m().View(c.w, c.h)
@@ -125,8 +143,7 @@ func TestGoldenViews(t *testing.T) {
 }
 
 func TestEverySizeFits(t *testing.T) {
-	for _, color := range []bool{false, true} {
-		m := filled(Options{Color: color})
+	for _, m := range []*Model{filled(Options{}), filled(Options{Color: true}), modelled()} {
 		for w := 1; w < 130; w += 3 {
 			for h := 1; h < 45; h++ {
 				checkScreen(t, fmt.Sprintf("%dx%d", w, h), m.View(w, h), w, h)
