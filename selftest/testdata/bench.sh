@@ -61,5 +61,12 @@ fi
 sh "$top/selftest/testdata/bench_gate.sh" "$here" "$go" $user
 sh "$top/selftest/testdata/bench_project.sh" "$here" "$go" $user
 sh "$top/selftest/testdata/bench_second.sh" "$here" "$go" $user
+sh "$top/selftest/testdata/bench_labels.sh" "$here" $user
+# sbx-proxy beside the library's own proxy and the direct way, on one processor.
+(cd "$top" && "$go" test -c -o "$here/proxied" ./proxy)
+for round in 1 2 3; do
+	"$here/proxied" -test.run '^$' -test.cpu 1 -test.bench Ways/request -test.benchtime 3000x
+	"$here/proxied" -test.run '^$' -test.cpu 1 -test.bench Ways/bulk -test.benchtime 8x
+done
 # How the host fares under bombs in a sandbox.
 env -i HOME="$here/home" PATH=/usr/bin:/bin $user python3 "$top/selftest/testdata/responsive.py" "$here/sbx" "${ROUNDS:-3}"

@@ -25,6 +25,14 @@ both() { # open and with a list, in turn first: the second of two is often the f
 	l() { as sbx run -q --static --net $1 --allow-host a.wild.test:5001-5004 -- ./netbench measure "sbx, $1, list" a.wild.test $span; }
 	if [ $((i % 2)) = 0 ]; then a $1 && l $1; else l $1 && a $1; fi
 }
+# A session that carries a label from its start, and a host that accepts it.
+mkdir -p "$HOME/labelled/sbx" "$HOME/clients"
+printf '%s\n' 'version = 1' '[[rule]]' 'path = "~/clients/**"' 'decision = "allow"' 'label = "clients"' '[[rule]]' 'host = "a.wild.test:5001-5004"' \
+	'decision = "allow"' 'accepts = ["clients"]' >"$HOME/labelled/sbx/policy.toml"
+carries() {
+	as env XDG_CONFIG_HOME="$HOME/labelled" sbx run -q --static --net pasta --ro "$HOME/clients" --allow-host a.wild.test:5001-5004 -- \
+		./netbench measure "sbx, pasta, list, label" a.wild.test $span
+}
 direct_slirp() { # without sbx
 	as unshare --map-root-user --net sleep 600 &
 	sleep 0.3
@@ -44,6 +52,7 @@ while [ $i -lt "$ROUNDS" ]; do
 	"$nb" measure "no sandbox" $addr $span
 	as setsid -w pasta --config-net --mtu 65520 --quiet --no-map-gw -- setsid -w "$nb" measure "pasta itself" $addr $span
 	both pasta
+	carries
 	as setsid -w pasta --config-net --mtu 65520 --quiet --no-map-gw -- setsid -w "$nb" measure "pasta itself, again" $addr $span
 	direct_slirp
 	both slirp4netns
@@ -74,7 +83,7 @@ def ratio(a, b, k):
     both = sorted(x / y for x, y in zip(rows[a][k], rows[b][k]))
     cpu = statistics.median(x / y for x, y in zip(rows[a][k + " cpu"], rows[b][k + " cpu"]))
     return "%.2f; %.2f; %.2f to %.2f" % (statistics.median(both), cpu, both[len(both) // 4], both[(3 * len(both) - 1) // 4])
-for a, b in [("pasta itself, again", "pasta itself"), ("sbx, pasta, all", "pasta itself"), ("sbx, slirp4netns, all", "slirp4netns itself"), ("sbx, pasta, list", "sbx, pasta, all"), ("sbx, slirp4netns, list", "sbx, slirp4netns, all"), ("sbx, pasta, all", "sbx, slirp4netns, all")]:
+for a, b in [("pasta itself, again", "pasta itself"), ("sbx, pasta, all", "pasta itself"), ("sbx, slirp4netns, all", "slirp4netns itself"), ("sbx, pasta, list", "sbx, pasta, all"), ("sbx, pasta, list, label", "sbx, pasta, list"), ("sbx, slirp4netns, list", "sbx, slirp4netns, all"), ("sbx, pasta, all", "sbx, slirp4netns, all")]:
     print("| %s / %s | %s |" % (a, b, " | ".join(ratio(a, b, k) for k in metrics)))
 d = rows["sbx, list"]
 print("\nA cached allowed name: %.0f µs (median of the best round; of all rounds %.0f), 99 %% in %.0f µs." % (min(d["dns"]), statistics.median(d["dns"]), min(d["dns99"])))
