@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 )
 
 // T is what ends a test: a *testing.T, a *testing.B, or the T of a script.
@@ -35,6 +36,17 @@ func Tool(t T, names ...string) {
 		_, err := exec.LookPath(name)
 		Fact(t, err == nil, "the program %s", name)
 	}
+}
+
+// Gits are the programs git that a test goes through: the installed one, and those that SBX_TEST_GITS names, separated
+// by colons.
+func Gits(t T) []string {
+	if h, ok := t.(interface{ Helper() }); ok {
+		h.Helper()
+	}
+	installed, err := exec.LookPath("git")
+	Fact(t, err == nil, "the program git")
+	return append([]string{installed}, filepath.SplitList(os.Getenv("SBX_TEST_GITS"))...)
 }
 
 // Root skips a test that needs root, for what it says, where an ordinary user runs it. That is not something that the

@@ -97,7 +97,7 @@ func TestParse(t *testing.T) {
 
 // TestParseLikeGit compares a few thousand files with git's own reading; FuzzParseLikeGit goes on from there.
 func TestParseLikeGit(t *testing.T) {
-	g := gits(t)
+	g := need.Gits(t)
 	var texts []string
 	for _, c := range parseSeeds {
 		texts = append(texts, c.text)
@@ -109,23 +109,14 @@ func TestParseLikeGit(t *testing.T) {
 }
 
 // FuzzParseLikeGit looks for a file that is read here and that git refuses or reads otherwise. One run of git
-// reads all the variants of an input. SBX_TEST_GITS names further versions of git, separated by colons.
+// reads all the variants of an input.
 func FuzzParseLikeGit(f *testing.F) {
-	g := gits(f)
+	g := need.Gits(f)
 	for _, c := range parseSeeds {
 		f.Add([]byte(c.text))
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) { compare(t, g, dir, variants(data)) })
-}
-
-func gits(t testing.TB) []string {
-	if list := os.Getenv("SBX_TEST_GITS"); list != "" {
-		return strings.Split(list, ":")
-	}
-	g, err := exec.LookPath("git")
-	need.Fact(t, err == nil, "the program git")
-	return []string{g}
 }
 
 // variants are data itself, pieces of it between what git's grammar is made of, and such pieces alone.
