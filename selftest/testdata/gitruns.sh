@@ -27,12 +27,15 @@ build() {
 	echo other >f.m
 	git commit -qam other
 	git checkout -q main
+	git commit -qm third --allow-empty && git branch third && git reset -q --hard HEAD^
 	echo 2 >f.m
 	git commit -qam two
 	git $local clone -q --shared --recurse-submodules "$TOP/origin" "$HOME/project"
 	git commit -q --allow-empty -m three
 	cd "$HOME/project"
 	git branch -q --track other origin/other
+	git branch -q third origin/third
+	git update-ref refs/tags/attributes "$(printf '100644 blob %s\t.gitattributes\n' "$(echo '* filter=own' | git hash-object -w --stdin)" | git mktree)"
 	touch -d '1 year ago' ".git/objects/$(echo nobody has it | git hash-object -w --stdin | sed 's,^..,&/,')"
 	git config extensions.worktreeConfig true
 	git submodule --quiet init
@@ -45,7 +48,7 @@ build() {
 	git $local clone -q "$TOP/lib" nested
 	echo 4 >nested/l
 	cp -a .git "$TOP/evil"
-	printf '[core]\n\tfsmonitor = : >%s/marks/evil; true\n' "$TOP" >>"$TOP/evil/config"
+	printf '[core]\n\tfsmonitor = : >%s/marks/evil; true\n[alias]\n\tm = !: >%s/marks/evil\n' "$TOP" "$TOP" >>"$TOP/evil/config"
 	git init -q --bare inside.git
 	mkdir inside.git/hooks
 	printf '#!/bin/sh\n: >"%s/marks/inside"\n' "$TOP" >inside.git/hooks/pre-receive
