@@ -158,8 +158,8 @@ func (d *Doors) grantNix(asked bool) {
 
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
 func allHosts(s request.Settings) bool {
-	reach, _ := s.Reach()
-	return reach == policy.AllHosts || reach == policy.SomeHosts && s.BothWords()
+	reach, _ := s.Reach(false)
+	return reach == policy.AllHosts
 }
 
 // nixRelay serves a daemon's socket through the filter.

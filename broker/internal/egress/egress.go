@@ -66,10 +66,7 @@ type Network struct {
 
 // New reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
 func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
-	reach, hosts := reachOf(by, s)
-	if reach == policy.AllHosts && closesAll(s.Layers.Policy, time.Now()) {
-		reach = policy.SomeHosts
-	}
+	reach, hosts := s.Reach(by.Dynamic)
 	if reach == policy.NoHosts && !leadsIn(s) && by.Served == nil || in.ShareNet {
 		return nil, nil
 	}

@@ -20,21 +20,6 @@ import (
 	"sbx.example/sbx/broker/internal/request"
 )
 
-// reachOf is what the settings let be reached.
-func reachOf(by Asked, s request.Settings) (policy.Reach, []string) {
-	reach, hosts := s.Reach()
-	n := s.Network
-	// Asked for with nothing listed: a session that asks can ask about everything.
-	if reach == policy.NoHosts && by.Dynamic && n.Mode != "none" && len(s.Origins["network.mode"]) > 0 &&
-		(n.Hosts == nil || len(n.Hosts) > 0) {
-		reach = policy.SomeHosts
-	}
-	if reach == policy.SomeHosts && s.BothWords() {
-		reach = policy.AllHosts
-	}
-	return reach, hosts
-}
-
 // leadsIn says whether ports lead from or to the host, for which there is a network without a carrier.
 func leadsIn(s request.Settings) bool {
 	return s.Network.Mode != "none" && len(s.Network.HostPorts)+len(s.Network.Publish) > 0
@@ -153,19 +138,6 @@ func (o *Network) lead(s request.Settings) error {
 
 // NoPingFix is what lets programs inside ping.
 const NoPingFix = "as root: sysctl -w net.ipv4.ping_group_range='0 2147483647'; or --net veth"
-
-// closesAll says whether a rule denies or asks about everybody of whom no other rule says something: then not every
-// address is open, but what is listed.
-func closesAll(store policy.Store, now time.Time) bool {
-	return slices.ContainsFunc(store.InForce(), func(r policy.Rule) bool {
-		if port, _ := r.Host().Ports(); r.Kind != policy.KindHost || !r.Host().Any() || port != 0 {
-			return false
-		}
-		hit, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: peer.Host{Name: "everybody.invalid"}, Port: 443,
-			Access: policy.Connect, Now: now})
-		return ok && hit.Decision != policy.Allow
-	})
-}
 
 // Denied says whether a rule denies the host at the port, or, with port 0, at the ports that are meant when none is
 // named. Where nobody asks, a rule that wants to be asked denies.

@@ -47,7 +47,7 @@ func TestRulesCloseEverybody(t *testing.T) {
 			t.Fatal(err)
 		}
 		store := policy.Store{}.With(policy.ScopeUser, r)
-		if got := closesAll(store, time.Now()); got != c.closes {
+		if got := store.ClosesAll(time.Now()); got != c.closes {
 			t.Errorf("%v: closes everybody: %t", r, got)
 		}
 		for i, asks := range []bool{true, false} {
@@ -58,8 +58,8 @@ func TestRulesCloseEverybody(t *testing.T) {
 	}
 }
 
-// TestReachOf: which hosts a run reaches, from what is written, and whether somebody can be asked about the rest.
-func TestReachOf(t *testing.T) {
+// TestReach: which hosts a run reaches, from what is written, and whether somebody can be asked about the rest.
+func TestReach(t *testing.T) {
 	hosts := []string{"example.org"}
 	allowed := policy.Network{Mode: "auto", Allow: true, Hosts: hosts}
 	option := []policy.Origin{{Scope: policy.ScopeSession}}
@@ -85,7 +85,7 @@ func TestReachOf(t *testing.T) {
 		"both words":      {words, false, policy.AllHosts},
 		"a list of files": {files, false, policy.SomeHosts},
 	} {
-		got, _ := reachOf(Asked{Dynamic: x.dynamic}, x.s)
+		got, _ := x.s.Reach(x.dynamic)
 		if got != x.want {
 			t.Errorf("%s: %v, want %v", name, got, x.want)
 		}

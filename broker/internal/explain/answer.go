@@ -48,7 +48,7 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 			e.Kind = "host"
 		}
 		row := x.host(name, port)
-		reach, _ := x.Settings.Reach()
+		reach, _ := x.Settings.Reach(!x.Static)
 		if h, err := peer.Parse(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
 			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)),
 				Access: policy.Connect, Now: now}, &row)

@@ -65,7 +65,7 @@ func (x *Explainer) Refresh(now time.Time) error {
 		x.Env.Unread = x.Settings.Unread()
 	}
 	x.Env.NoPrompt, x.Env.Unasked = prompt.Unasked(mode, true, x.Settings.Sandbox.PromptCommand != "")
-	switch reach, hosts := x.Settings.Reach(); reach {
+	switch reach, hosts := x.Settings.Reach(!x.Static); reach {
 	case policy.AllHosts:
 		x.Env.AllHosts = true
 	case policy.SomeHosts:

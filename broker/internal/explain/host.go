@@ -87,7 +87,7 @@ func (x *Explainer) host(name string, port int) Answer {
 		row.Decision, row.Change = "deny", x.overruleHost(rule, change)
 		return row
 	}
-	if reach, _ := x.Settings.Reach(); reach == policy.NoHosts {
+	if reach, _ := x.Settings.Reach(!x.Static); reach == policy.NoHosts {
 		x.noNetwork(&row, subject)
 		return row
 	}
@@ -100,8 +100,11 @@ func (x *Explainer) host(name string, port int) Answer {
 	if ruled {
 		row.rule(rule)
 		if row.Decision = rule.Decision.String(); rule.Decision == policy.Ask {
-			if row.Change = change; x.Static {
+			switch row.Change = change; {
+			case x.Static:
 				row.Decision, row.Reason = "deny", row.Reason+"; static mode asks nobody"
+			case x.Env.AllHosts:
+				row.Decision, row.Reason = "deny", row.Reason+"; nobody is asked while every other address is open"
 			}
 		}
 		x.heard(rule.Accepts, &row)
@@ -126,8 +129,10 @@ func (x *Explainer) noNetwork(row *Answer, subject string) {
 	}
 	row.Once, row.Change = "sbx run --allow-host "+quoting.Shell(subject), "hosts = [\""+subject+"\"] in [network] of "+
 		x.Sources.UserDir+"/config.toml"
-	if lock, locked := x.Settings.Locked["network.hosts"]; locked {
-		row.Once, row.Change = "", "only the administrator can: "+lock.String()
+	for _, key := range [...]string{"network.allow", "network.hosts", "network.mode"} {
+		if lock, locked := x.Settings.Locked[key]; locked {
+			row.Once, row.Change = "", "only the administrator can: "+lock.String()
+		}
 	}
 }
 

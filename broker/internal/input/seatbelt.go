@@ -25,7 +25,7 @@ func (r *Run) Seatbelt(s request.Settings, facts host.Facts) (*planner.Input, er
 	}
 	r.environment(s, in, facts)
 	r.showToolConfs(s, in)
-	reach, _ := s.Reach()
+	reach, _ := s.Reach(false)
 	in.Placed, in.ShareNet, in.Asks = true, reach == policy.AllHosts, r.Asks
 	in.Refer(r.Env)
 	return in, nil
@@ -33,7 +33,7 @@ func (r *Run) Seatbelt(s request.Settings, facts host.Facts) (*planner.Input, er
 
 // doorless refuses what is let in by doors, or held back by them.
 func (r *Run) doorless(s request.Settings) error {
-	reach, _ := s.Reach()
+	reach, _ := s.Reach(false)
 	f := s.Features
 	var asked []string
 	for _, x := range [...]struct {

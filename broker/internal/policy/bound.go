@@ -6,7 +6,6 @@ import (
 
 	"sbx.example/sbx/broker/internal/policy/excerpt"
 	"sbx.example/sbx/broker/internal/policy/pathname"
-	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // Bound is a store in which no rule counts that would widen what the organisation has made final, and what is to be
@@ -39,7 +38,7 @@ func (e Effective) Widened(r Rule) (key string, lock Origin) {
 	}
 	switch {
 	case r.Kind == KindHost:
-		key = "network.hosts"
+		return e.widenedHosts(r.host)
 	case r.Kind == KindSocket:
 		return "", Origin{}
 	case r.Access == Write:
@@ -47,25 +46,14 @@ func (e Effective) Widened(r Rule) (key string, lock Origin) {
 	default:
 		key = "fs.read_only"
 	}
-	if r.Kind != KindHost {
-		if inside := e.closed.wider(r.path.Fixed(), r.Access.needs()); inside != "" {
-			return inside, e.Locked[inside]
-		}
+	if inside := e.closed.wider(r.path.Fixed(), r.Access.needs()); inside != "" {
+		return inside, e.Locked[inside]
 	}
 	lock, locked := e.Locked[key]
-	if !locked || key == "network.hosts" && e.reaches(r.host) || key != "network.hosts" && e.shows(key, r.path) {
+	if !locked || e.shows(key, r.path) {
 		return "", Origin{}
 	}
 	return key, lock
-}
-
-// reaches says whether settings let all be reached that a pattern is about.
-func (e Effective) reaches(p peer.Pattern) bool {
-	reach, hosts := e.Reach()
-	if _, address := p.Prefix(); reach == AllHosts && !address { // an address could be one of those that are closed
-		return true
-	}
-	return slices.ContainsFunc(hosts, func(h string) bool { return covers(tHosts, h, p.String()) })
 }
 
 // shows says whether settings let all be written, or only read, that a pattern is about.

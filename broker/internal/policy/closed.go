@@ -11,15 +11,18 @@ import (
 // does: without such an entry the place is as wide as its surroundings. So the organisation's files are kept as what
 // they show of places, and what holds in the end is compared with that.
 
-// closing are the entries of the organisation's final lists that close a place inside something wider.
+// closing are the entries of the organisation's final lists that close a place inside something wider, and what its
+// files let be reached.
 type closing struct {
 	shown map[string]showing // by the organisation's files alone
 	at    map[string]string  // the key of each of these entries, by its place
+	// by these files as well: without questions, and where somebody can be asked
+	reach, asked reached
 }
 
 // closes is what the layers up to the organisation's close for good.
 func (e Effective) closes() closing {
-	c := closing{shown: e.places(), at: map[string]string{}}
+	c := closing{shown: e.places(), at: map[string]string{}, reach: e.reached(false), asked: e.reached(true)}
 	for _, key := range [...]string{"fs.read_only", "fs.overlay", "fs.tmpfs"} {
 		if _, locked := e.Locked[key]; !locked {
 			continue

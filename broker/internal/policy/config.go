@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Config is the effective configuration. Paths are absolute; a path in a mount list may carry the optional mark (see
 // pathname.SplitOptional). In lists nil means absent, so that the profile decides, and an empty list means none.
@@ -150,52 +147,4 @@ func Defaults() Config {
 			"PATH", "EDITOR", "PAGER",
 			"NO_COLOR", "CLICOLOR*", "COLUMNS", "LINES"}},
 	}
-}
-
-// Reach is what [network] comes down to.
-type Reach int
-
-// Reaches from nothing to everything.
-const (
-	NoHosts Reach = iota
-	SomeHosts
-	AllHosts
-)
-
-// Reach combines network.allow and network.hosts with the profile: what the files leave out the profile says, an empty
-// list of hosts is none even where everything is allowed, a list alone allows just that.
-func (e Effective) Reach() (Reach, []string) {
-	allow, hosts := e.Network.Allow, e.Network.Hosts
-	_, locked := e.Locked["network.allow"]
-	if len(e.Origins["network.allow"]) == 0 && !locked {
-		allow = e.Profile.Network
-	}
-	if hosts == nil {
-		hosts = e.Profile.Hosts
-	}
-	switch {
-	case e.Network.Mode == "none", hosts != nil && len(hosts) == 0:
-		return NoHosts, nil
-	case hosts != nil && allowedOnce(e, allow):
-		return SomeHosts, hosts
-	case allow && hosts == nil:
-		return AllHosts, nil
-	}
-	return NoHosts, nil
-}
-
-// BothWords says whether the command line has --allow-network beside hosts that nobody lists but itself and an agent:
-// then everything public is open, and beyond it what is named.
-func (e Effective) BothWords() bool {
-	by := e.Origins["network.allow"]
-	if _, locked := e.Locked["network.hosts"]; locked || e.Network.Hosts == nil { // the profile lists them
-		return false
-	}
-	return e.Network.Allow && len(by) > 0 && by[len(by)-1].Scope == ScopeSession &&
-		!slices.ContainsFunc(e.Origins["network.hosts"], func(o Origin) bool { return o.Scope != ScopeSession })
-}
-
-// allowedOnce lets a list of hosts stand for itself unless somebody wrote network.allow = false.
-func allowedOnce(e Effective, allow bool) bool {
-	return allow || len(e.Origins["network.allow"]) == 0
 }

@@ -99,7 +99,7 @@ func TestDefaultsWithoutFiles(t *testing.T) {
 	if v, _ := e.Value("fs.writable"); !strings.Contains(v, "proj") {
 		t.Errorf("writable is %s", v)
 	}
-	if r, _ := e.Reach(); r != NoHosts {
+	if r, _ := e.Reach(false); r != NoHosts {
 		t.Errorf("reach %v", r)
 	}
 	if _, err := Merge(Layers{}, nil); err != nil && !strings.Contains(err.Error(), "PROJECT") {
@@ -160,7 +160,7 @@ read_only = ["/opt/tool"]
 		len(e.Profile.Writable) != 0 {
 		t.Errorf("profile %+v", e.Profile)
 	}
-	if r, _ := e.Reach(); r != NoHosts {
+	if r, _ := e.Reach(false); r != NoHosts {
 		t.Errorf("allow = false with hosts reaches %v", r)
 	}
 }

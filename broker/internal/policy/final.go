@@ -25,14 +25,17 @@ func (m *merger) holdFinal(k *key, o Origin, undo func()) {
 	if err != nil || len(m.e.Locked) == 0 { // whether one is missing in the end is said then
 		return
 	}
-	what, key := "", ""
-	if k == nil || k.name == "sandbox.profile" {
+	what, key, with := "", "", m.e
+	with.Profile = now
+	profile := k == nil || k.name == "sandbox.profile"
+	if profile {
 		what, key = "profile "+excerpt.Quote(now.Name), m.opens(now)
 	}
-	if key == "" && (k == nil || k.name == "sandbox.profile" || strings.HasPrefix(k.name, "fs.")) {
-		with := m.e
-		with.Profile = now
+	if key == "" && (profile || strings.HasPrefix(k.name, "fs.")) {
 		key = m.e.closed.reopened(with.places())
+	}
+	if key == "" && (profile || strings.HasPrefix(k.name, "network.")) {
+		key = with.reopensHosts()
 	}
 	if key != "" {
 		undo()

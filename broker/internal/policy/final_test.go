@@ -36,9 +36,9 @@ func TestFinalProfiles(t *testing.T) {
 		{"layers", "fs.overlay", "", mine + "overlay = [\"~/\"]\n", "fs.overlay", nil,
 			func(e Effective) bool { return len(e.value(findKey(keyTable(), "fs.overlay")).([]string)) > 0 }},
 		{"hosts", "network", "", mine + "hosts = [\"evil.test\"]\n", "network.hosts", nil,
-			func(e Effective) bool { r, _ := e.Reach(); return r != NoHosts }},
+			func(e Effective) bool { r, _ := e.Reach(false); return r != NoHosts }},
 		{"no list of hosts", "network.hosts", corp + "hosts = [\"a.test\"]\n", "[sandbox]\nprofile = \"permissive\"\n",
-			"network.hosts", nil, func(e Effective) bool { r, _ := e.Reach(); return r == AllHosts }},
+			"network.hosts", nil, func(e Effective) bool { r, _ := e.Reach(false); return r == AllHosts }},
 		{"caches", "fs.caches", "", mine + "caches = \"rw\"\n", "fs.caches", nil,
 			func(e Effective) bool { return e.Profile.Caches == CachesShared }},
 	} {

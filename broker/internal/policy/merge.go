@@ -50,6 +50,7 @@ func merge(rows []key, l Layers, flags []Setting) (Effective, error) {
 		if layer.Scope == ScopeOrg {
 			m.held, _ = m.chosen()
 			m.e.Profile = m.held
+			m.finalNetwork()
 			m.e.closed = m.e.closes()
 		}
 	}
@@ -152,8 +153,12 @@ func (m *merger) apply(s Setting) error {
 	return nil
 }
 
-// current is the value that holds so far; where the profile decides it is the profile's.
+// current is the value that holds so far; where the profile decides it is the profile's, and where saying anything asks
+// for something it is the narrowest.
 func (m *merger) current(k *key) any {
+	if k.asks && !m.e.said(k) {
+		return k.words[0]
+	}
 	if !k.viaProfile || m.e.said(k) {
 		return k.get(&m.e.Config)
 	}

@@ -148,7 +148,7 @@ func TestOrgFinal(t *testing.T) {
 	// A profile must not bring in what is locked.
 	w.write(ScopeOrg, "config.toml", "final = [\"network.allow\"]\n")
 	w.write(ScopeUser, "config.toml", "[sandbox]\nprofile = \"permissive\"\n")
-	if r, _ := w.merge().Reach(); r != NoHosts {
+	if r, _ := w.merge().Reach(false); r != NoHosts {
 		t.Errorf("reach %v", r)
 	}
 	w.write(ScopeOrg, "config.toml", "final = [\"fs.hiden\"]\n")
@@ -185,7 +185,7 @@ func TestThreeStates(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.write(ScopeUser, "config.toml", text)
-		if r, _ := w.merge().Reach(); r != want {
+		if r, _ := w.merge().Reach(false); r != want {
 			t.Errorf("%q: reach %v, want %v", text, r, want)
 		}
 	}

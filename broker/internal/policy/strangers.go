@@ -89,7 +89,7 @@ func (e Effective) lockedAt(o Origin) []Notice {
 // opens says whether b shows more of a place than a, or reaches more, by all its settings together: an entry that is
 // gone from one list can have kept closed what another one opens around it.
 func opens(a, b Effective) bool {
-	if a.reach() < b.reach() {
+	if b.reached(true).exceeds(a.reached(true)) {
 		return true
 	}
 	before, after := a.places(), b.places()
@@ -101,15 +101,6 @@ func opens(a, b Effective) bool {
 		}
 	}
 	return false
-}
-
-// reach is that of Reach, with what an option and the hosts beside it come down to.
-func (e Effective) reach() Reach {
-	reach, _ := e.Reach()
-	if reach == SomeHosts && e.BothWords() {
-		return AllHosts
-	}
-	return reach
 }
 
 // showing is what a place is for a program, from nothing on.

@@ -10,7 +10,7 @@ import (
 // nobody has set one, and what they do because somebody has.
 type width struct {
 	reach           Reach
-	asksHosts       bool // see package egress
+	asksHosts       bool
 	caches          int
 	env             []string
 	write, overlay  []string
@@ -19,9 +19,7 @@ type width struct {
 
 func widthOf(e Effective) width {
 	var w width
-	if w.reach, _ = e.Reach(); w.reach == SomeHosts && e.BothWords() {
-		w.reach = AllHosts
-	}
+	w.reach, _ = e.Reach(false)
 	w.asksHosts = e.Network.Mode != "none" && len(e.Origins["network.mode"]) > 0 &&
 		(e.Network.Hosts == nil || len(e.Network.Hosts) > 0)
 	caches := e.FS.Caches
@@ -192,7 +190,7 @@ func TestStrangersNarrow(t *testing.T) {
 	w.write(ScopeProject, "config.toml", "[sandbox]\nprofile = \"strict\"\n[fs]\nwritable = [\"$PROJECT\"]\n"+
 		"[network]\nallow = false\n[features]\nnix = false\nnested = false\n[limits]\npids = 50\n")
 	e := w.merge()
-	if r, _ := e.Reach(); r != NoHosts || e.Profile.Name != "strict" || e.Limits.Pids != 50 || len(e.Notices) != 0 ||
+	if r, _ := e.Reach(false); r != NoHosts || e.Profile.Name != "strict" || e.Limits.Pids != 50 || len(e.Notices) != 0 ||
 		len(e.Origins["features.nix"]) != 1 || len(e.Origins["features.nested"]) != 1 ||
 		!slices.Equal(e.Writable(), []string{w.Vars.Project}) {
 		t.Errorf("%v %v %v %+v", r, e.Notices, e.Origins, e.Config)
@@ -219,7 +217,7 @@ func TestListsOfProfiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := w.merge(s).reach(); got != c.want {
+		if got, _ := w.merge(s).Reach(false); got != c.want {
 			t.Errorf("%s: reach %v, want %v", name, got, c.want)
 		}
 	}

@@ -87,7 +87,7 @@ func (a *Agent) settings(s Settings) (out []policy.Setting, err error) {
 			out = append(out, x)
 		}
 	}
-	if reach, _ := s.Reach(); reach != policy.AllHosts && len(a.Hosts) > 0 {
+	if reach, _ := s.Reach(false); reach != policy.AllHosts && len(a.Hosts) > 0 {
 		add("network.hosts", a.Hosts)
 	}
 	if len(a.Env) > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/option"
@@ -173,6 +174,15 @@ func (r *Request) forStrangers(l policy.Layers, flags []policy.Setting, e policy
 		return e, nil, &planner.Refusal{What: err.Error()}
 	}
 	return now, flags, nil
+}
+
+// Reach is that of the settings, where rules about everybody do not close it.
+func (s Settings) Reach(asks bool) (policy.Reach, []string) {
+	reach, hosts := s.Effective.Reach(asks)
+	if reach == policy.AllHosts && s.Layers.Policy.ClosesAll(time.Now()) {
+		reach = policy.SomeHosts
+	}
+	return reach, hosts
 }
 
 // OnlyNamed says whether nothing can be executed but the command and what --only names.

@@ -113,7 +113,7 @@ func (x *exporter) collect(s policy.Store, format string) {
 	for _, r := range s.InForce() {
 		all = append(all, x.everyPort(r))
 	}
-	reach, hosts := x.e.Reach()
+	reach, hosts := x.e.Reach(false)
 	x.inForce, x.hosts, x.all = all, hosts, reach == policy.AllHosts
 	for _, r := range all {
 		if r.Decision != policy.Allow && r.Decision != policy.Reveal && !r.Expires.IsZero() {

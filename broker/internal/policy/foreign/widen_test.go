@@ -137,7 +137,7 @@ func opens(e policy.Effective, s policy.Store, q policy.Query) bool {
 		return r.Decision == policy.Allow
 	}
 	if q.Kind == policy.KindHost {
-		reach, hosts := e.Reach()
+		reach, hosts := e.Reach(false)
 		for _, h := range hosts {
 			r, err := policy.NewRule(policy.Rule{Kind: policy.KindHost, Pattern: h, Decision: policy.Allow}, e.Vars)
 			if err == nil && r.Host().Match(q.Host, q.Port, false) {
