@@ -282,11 +282,10 @@ func one(a Ask, env Env) Verdict {
 	if a.Kind == policy.KindHost && !ruled && env.hostListed(q) {
 		return Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "allowed by network.hosts", Path: a.name()}
 	}
-	unasked := !ruled || rule.Strange() // a stranger's question is not in place of a silent answer
-	if p, ok := probe(a); ok && unasked {
+	if p, ok := probe(a); ok && !ruled {
 		return Verdict{Errno: p.Errno, Silent: true, Reason: p.Reason, Rule: p.Path, Origin: "built-in probe list"}
 	}
-	if a.Kind == policy.KindPath && unasked && a.access() != policy.Write && slices.Contains(env.Unread, a.Path) {
+	if a.Kind == policy.KindPath && !ruled && a.access() != policy.Write && slices.Contains(env.Unread, a.Path) {
 		return Verdict{Errno: int(syscall.ENOENT), Silent: true, Reason: "a shell's start-up file; fs.shell_files shows it"}
 	}
 	return env.unsettled(a, rule, ruled)

@@ -94,7 +94,7 @@ func TestPrecedenceMatrix(t *testing.T) {
 								want = session.d
 							case user.d != 0:
 								want = user.d
-							case project.d != 0 && (trusted || project.d != Allow): // only narrows until trusted
+							case project.d != 0 && (trusted || project.d == Deny): // only denies until trusted
 								want = project.d
 							default:
 								want = org.d

@@ -71,7 +71,37 @@ func merge(rows []key, l Layers, flags []Setting) (Effective, error) {
 		return m.e, err
 	}
 	m.e.Profile = p
-	return m.e, nil
+	return m.e, m.untrusted()
+}
+
+// untrusted adds what sandbox.untrusted means for other settings: nothing is asked, and the profile is strict, but
+// where the chosen one shows or reaches less of something. Who names a profile for this run has that. What a profile
+// that is replaced hides stays hidden, and the hosts that it lists stay all there are.
+func (m *merger) untrusted() error {
+	if !m.e.Sandbox.Untrusted {
+		return nil
+	}
+	set := func(key string, field *string, v string) {
+		by := m.e.Origins["sandbox.untrusted"]
+		*field = v
+		m.e.Origins[key] = append(slices.Clone(m.e.Origins[key]), by[len(by)-1])
+	}
+	set("sandbox.mode", &m.e.Sandbox.Mode, "static")
+	if o := m.e.Origins["sandbox.profile"]; len(o) > 0 && o[len(o)-1].Scope == ScopeSession {
+		return nil
+	}
+	strict, err := resolve("strict", nil, m.e.Vars)
+	if err != nil {
+		return err
+	}
+	was, with := m.e.Profile, m.e
+	strict.Hidden, strict.Secrets = slices.Concat(strict.Hidden, was.Hidden), slices.Concat(strict.Secrets, was.Secrets)
+	strict.Hosts, strict.Caches = was.Hosts, was.Caches
+	if with.Profile = strict; !opens(m.e, with) {
+		m.e.Profile = strict
+		set("sandbox.profile", &m.e.Sandbox.Profile, strict.Name)
+	}
+	return nil
 }
 
 // CheckProfiles finds a profile that nobody has chosen and that nobody could choose.

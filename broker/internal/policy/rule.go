@@ -32,7 +32,6 @@ type Rule struct {
 	host     peer.Pattern
 	tls      string
 	lock     Origin // see Bound
-	stranger bool   // see Strange
 }
 
 // maxRules bounds one file; ten thousand are matched in about a millisecond.
@@ -43,10 +42,6 @@ func NewRule(r Rule, vars Vars) (Rule, error) {
 	err := r.compile(vars)
 	return r, err
 }
-
-// Strange says whether a rule that was matched is of a project that is not trusted: it takes away what would be
-// allowed, and where nothing would, no question comes from it either.
-func (r Rule) Strange() bool { return r.stranger }
 
 // Path is the compiled pattern of a path, exec or socket rule.
 func (r Rule) Path() pathname.Pattern { return r.path }

@@ -66,7 +66,7 @@ func (s Store) Rules() []Rule {
 // Match finds the rule that decides. The org's best rule wins outright if it is final or a deny; otherwise the
 // latest scope with a matching rule: command line, user, project, org, and last what an agent's profile says. Within a
 // scope the most specific pattern wins, then what ends first about the same, then deny, ask, allow. A rule of a project
-// that is not trusted counts only where it is stricter than what holds without it.
+// that is not trusted can only deny.
 func (s Store) Match(q Query) (Rule, bool) {
 	var best [ScopeSession + 1]*Rule
 	path := pathname.Split(q.Path)
@@ -76,40 +76,28 @@ func (s Store) Match(q Query) (Rule, bool) {
 	if org := best[ScopeOrg]; org != nil && (org.Final || org.Decision == Deny) {
 		return *org, true
 	}
-	var stranger, r *Rule
-	for scope := ScopeSession; scope >= ScopeDefault && r == nil; scope-- {
-		if r = best[scope]; r != nil && s.strange(r) {
-			stranger, r = r, nil
+	for scope := ScopeSession; scope >= ScopeDefault; scope-- {
+		if r := best[scope]; r != nil {
+			return s.counted(*r), true
 		}
 	}
-	if stranger != nil && (r == nil || r.Decision.strength() < stranger.Decision.strength()) {
-		r = stranger
-	}
-	if r == nil {
-		return Rule{}, false
-	}
-	return s.counted(*r), true
+	return Rule{}, false
 }
 
 // strange says whether a rule is of a project that is not trusted.
 func (s *Store) strange(r *Rule) bool { return r.Origin.Scope == ScopeProject && !s.ProjectTrusted }
 
-// inForce says whether a rule counts: all but what a project allows that is not trusted, what any project reveals, and
-// what would widen a final key.
+// inForce says whether a rule counts: all but what a project that is not trusted says beside what it denies, what any
+// project reveals, and what would widen a final key.
 func (s *Store) inForce(r *Rule) bool {
 	return r.lock == (Origin{}) &&
-		(r.Origin.Scope != ScopeProject || r.Decision != Reveal && (s.ProjectTrusted || r.Decision != Allow))
+		(r.Origin.Scope != ScopeProject || r.Decision != Reveal && (s.ProjectTrusted || r.Decision == Deny))
 }
 
-// counted is a rule with all that counts of it: of one of a project that is not trusted, which only takes away, what it
-// is about, for how long, and what it keeps in.
+// counted is a rule with all that counts of it: one of a project that is not trusted places no decoy.
 func (s *Store) counted(r Rule) Rule {
-	if !s.strange(&r) {
-		return r
-	}
-	return Rule{Kind: r.Kind, Pattern: r.Pattern, Access: r.Access, Decision: r.Decision, Expires: r.Expires,
-		Reason: r.Reason, Label: r.Label, By: r.By, Added: r.Added, Origin: r.Origin, path: r.path, host: r.host,
-		stranger: true}
+	r.Decoy = r.Decoy && !s.strange(&r)
+	return r
 }
 
 // ofOthers is the store without the rules of a project that is not trusted, which have no word in what is granted.
@@ -212,8 +200,8 @@ func (s Store) Restricts(dir string, a Access, now time.Time) bool {
 	for scope := ScopeDefault; scope <= ScopeSession; scope++ {
 		for i := range s.rules[scope] {
 			r := &s.rules[scope][i]
-			if r.Decision.strength() == Allow || r.Kind == KindHost || r.Kind == KindSocket || !r.Expires.IsZero() &&
-				!now.Before(r.Expires) {
+			if r.Decision.strength() == Allow || !s.inForce(r) || r.Kind == KindHost || r.Kind == KindSocket ||
+				!r.Expires.IsZero() && !now.Before(r.Expires) {
 				continue
 			}
 			if (r.concerns(KindPath, a) || r.Access == List) && r.path.Below(dir) { // who can read a tree can list it
@@ -251,15 +239,12 @@ func (s Store) notices() []Notice {
 		case r.Kind == KindHost && r.Decision == Allow && r.host.Wide():
 			out = append(out, Notice{NoticeWideHost, "rule", r.Origin, excerpt.Quote(r.Pattern) +
 				" lets data leave in the names looked up"})
-		case r.Origin.Scope == ScopeProject && !s.ProjectTrusted && r.Decision == Allow:
-			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: allow " + excerpt.Quote(r.Pattern) +
-				" in a project file needs `sbx policy trust`"})
+		case s.strange(&r) && (r.Decision == Allow || r.Decision == Ask):
+			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "ignored: " + r.Decision.String() + " " +
+				excerpt.Quote(r.Pattern) + " in a project file needs `sbx policy trust`"})
 		case r.Origin.Scope == ScopeProject && r.Decision == Reveal:
 			out = append(out, Notice{NoticeWidening, "rule", r.Origin,
 				"ignored: a project file shows no secret, trusted or not"})
-		case s.strange(&r) && len(r.Accepts) > 0:
-			out = append(out, Notice{NoticeWidening, "rule", r.Origin, "what it accepts is ignored: who may hear of labels " +
-				"is said in a project file that `sbx policy trust` pins"})
 		case r.Origin.Scope == ScopeProject && r.Decoy:
 			out = append(out, Notice{NoticeWidening, "rule", r.Origin,
 				"it hides " + excerpt.Quote(r.Pattern) + ", but a project file places no decoy"})

@@ -29,7 +29,7 @@ func reference(rules []Rule, trusted bool, spec func(Rule) int) (Rule, bool) {
 	}
 	top := map[Scope]*Rule{}
 	for i, r := range rules {
-		if r.Origin.Scope == ScopeProject && !trusted && r.Decision == Allow {
+		if r.Origin.Scope == ScopeProject && !trusted && r.Decision != Deny {
 			continue
 		}
 		if cur := top[r.Origin.Scope]; cur == nil || better(r, *cur) {
@@ -40,10 +40,6 @@ func reference(rules []Rule, trusted bool, spec func(Rule) int) (Rule, bool) {
 		return *o, true
 	}
 	for _, s := range []Scope{ScopeSession, ScopeUser, ScopeProject, ScopeOrg} {
-		if o := top[ScopeOrg]; s == ScopeProject && !trusted && o != nil && top[s] != nil &&
-			o.Decision >= top[s].Decision {
-			continue // it narrows nothing
-		}
 		if top[s] != nil {
 			return *top[s], true
 		}
@@ -122,7 +118,11 @@ func TestPrecedenceNamed(t *testing.T) {
 		"untrusted allow does not hide its own deny": {rs{mk(t, ScopeProject, KindPath, "/a/b/c", Read, Allow, false),
 			mk(t, ScopeProject, KindPath, "/a/**", Read, Deny, false)}, false, Deny},
 		"untrusted project narrows the org": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Allow, false),
-			mk(t, ScopeProject, KindPath, "/a/**", Read, Ask, false)}, false, Ask},
+			mk(t, ScopeProject, KindPath, "/a/**", Read, Deny, false)}, false, Deny},
+		"untrusted project asks nothing": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Allow, false),
+			mk(t, ScopeProject, KindPath, "/a/**", Read, Ask, false)}, false, Allow},
+		"trusted project asks": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Allow, false),
+			mk(t, ScopeProject, KindPath, "/a/**", Read, Ask, false)}, true, Ask},
 		"untrusted project cannot soften an org deny": {rs{mk(t, ScopeOrg, KindPath, "/a/**", Read, Deny, false),
 			mk(t, ScopeProject, KindPath, "/a/b/c", Read, Ask, false)}, false, Deny},
 		"specific wins inside a scope": {rs{mk(t, ScopeUser, KindPath, "/a/**", Read, Deny, false),

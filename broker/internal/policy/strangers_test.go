@@ -81,12 +81,15 @@ func (w width) exceeds(o width) string {
 
 const review = "[profiles.review]\nextends = \"moderate\"\nwritable = []\ncaches = \"overlay\"\nhosts = [\"a.test\"]\n"
 
+const tight = "[profiles.tight]\nextends = \"strict\"\nread_only = []\n"
+
 // TestStrangersNeverWiden: whatever the user and the options say, the file of a project that is not trusted makes
 // nothing wider than it is without that file. As a control each of its lines does so where it is trusted, somewhere.
 func TestStrangersNeverWiden(t *testing.T) {
 	users := []string{"", "[sandbox]\nprofile = \"strict\"\n", "[sandbox]\nprofile = \"permissive\"\n",
 		"[sandbox]\nprofile = \"review\"\n" + review, "[env]\nclear = true\n", "[network]\nmode = \"none\"\n",
-		"[fs]\ncaches = \"ro\"\n", "[fs]\nread_only = [\"~/x\"]\n[network]\nhosts = [\"b.test\"]\n"}
+		"[fs]\ncaches = \"ro\"\n", "[fs]\nread_only = [\"~/x\"]\n[network]\nhosts = [\"b.test\"]\n",
+		"[sandbox]\nprofile = \"tight\"\n" + tight}
 	orgs := []string{"", "[network]\nhosts = [\"a.test\", \"b.test\"]\n[fs]\nread_only = [\"$PROJECT/keep\"]\n",
 		"[sandbox]\nprofile = \"permissive\"\n[fs]\noverlay = [\"$PROJECT/gen\"]\ntmpfs = [\"$PROJECT/tmp\"]\n"}
 	lines := map[string]bool{ // whether trust makes the line count
@@ -96,6 +99,7 @@ func TestStrangersNeverWiden(t *testing.T) {
 		"[fs]\noverlay = []": true, "[fs]\ntmpfs = []": true, "[fs]\ntmpfs = [\"/tmp\"]": true,
 		"[sandbox]\nprofile = \"moderate\"": false, "[network]\nallow = false": false, "[env]\nclear = true": false,
 		"[sandbox]\nprofile = \"strict\"": false, "[fs]\nwritable = []": false,
+		"[sandbox]\nuntrusted = true": false,
 	}
 	w := newWorld(t)
 	flag := func(key string, v any) Setting {
@@ -138,6 +142,43 @@ func TestStrangersNeverWiden(t *testing.T) {
 	for line, counts := range lines {
 		if counts && !wide[line] {
 			t.Errorf("%q widens nothing where it is trusted either: the test shows nothing", line)
+		}
+	}
+}
+
+// TestUntrusted: whoever says sandbox.untrusted, nothing is asked, and strict replaces a profile only where that shows
+// nothing more and reaches no more.
+func TestUntrusted(t *testing.T) {
+	const untrusted = "[sandbox]\nuntrusted = true\n"
+	for _, c := range []struct {
+		user, flag, profile string
+		reach               Reach
+	}{{"", "", "strict", NoHosts}, {"[sandbox]\nprofile = \"tight\"\n" + tight, "", "tight", NoHosts},
+		{"[sandbox]\nprofile = \"review\"\n" + review, "", "strict", SomeHosts},
+		{"[sandbox]\nprofile = \"permissive\"\n", "", "strict", NoHosts}, {"", "moderate", "moderate", NoHosts}} {
+		for _, scope := range []Scope{ScopeProject, ScopeUser} {
+			w, user := newWorld(t), c.user
+			var flags []Setting
+			if c.flag != "" {
+				s, err := Flag("sandbox.profile", "--profile", c.flag, w.Vars)
+				if err != nil {
+					t.Fatal(err)
+				}
+				flags = append(flags, s)
+			}
+			if scope == ScopeUser {
+				user = strings.TrimPrefix(user, "[sandbox]\n")
+				user = untrusted + user
+			} else {
+				w.write(ScopeProject, "config.toml", untrusted)
+			}
+			w.write(ScopeUser, "config.toml", user)
+			e := w.merge(flags...)
+			reach, _ := e.Reach(true)
+			if e.Profile.Name != c.profile || e.Sandbox.Profile != c.profile || e.Sandbox.Mode != "static" ||
+				reach != c.reach || len(e.Notices) > 0 {
+				t.Errorf("%+v, by %v: %s, %s, reach %v, %v", c, scope, e.Profile.Name, e.Sandbox.Mode, reach, e.Notices)
+			}
 		}
 	}
 }

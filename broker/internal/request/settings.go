@@ -122,10 +122,9 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	if err != nil {
 		return Settings{}, &planner.Refusal{What: err.Error()}
 	}
-	if e.Sandbox.Untrusted {
-		if e, flags, err = r.forStrangers(layers, flags, e); err != nil {
-			return Settings{}, err
-		}
+	if e.Sandbox.Untrusted && r.Mode == "dynamic" {
+		return Settings{}, &planner.Refusal{What: "sandbox.untrusted and --mode dynamic exclude each other: what is " +
+			"allowed while a program runs could be executed too"}
 	}
 	layers.Policy = Led(layers.Policy)
 	s := Settings{Effective: e, Layers: layers}
@@ -140,40 +139,6 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 		s.Network.Publish = nil
 	}
 	return s, s.checkLocked(r, facts.Cwd)
-}
-
-// forStrangers adds what sandbox.untrusted means for other settings. Who names a profile for this run has that. What a
-// profile that is replaced hides stays hidden, and the hosts that it lists stay all there are.
-func (r *Request) forStrangers(l policy.Layers, flags []policy.Setting, e policy.Effective) (policy.Effective,
-	[]policy.Setting, error) {
-	if r.Mode == "dynamic" {
-		return e, nil, &planner.Refusal{What: "sandbox.untrusted and --mode dynamic exclude each other: what is allowed " +
-			"while a program runs could be executed too"}
-	}
-	type row struct {
-		key   string
-		value any
-	}
-	rows := []row{{"sandbox.mode", "static"}}
-	if r.Profile == "" {
-		rows = append(rows, row{"sandbox.profile", "strict"}, row{"fs.hidden", e.Profile.Hidden},
-			row{"fs.secrets", e.Profile.Secrets})
-		if e.Network.Hosts == nil && e.Profile.Hosts != nil {
-			rows = append(rows, row{"network.hosts", e.Profile.Hosts})
-		}
-	}
-	for _, x := range rows {
-		s, err := policy.Flag(x.key, "sandbox.untrusted", x.value, e.Vars)
-		if err != nil {
-			return e, nil, &planner.Refusal{What: err.Error()}
-		}
-		flags = append(flags, s)
-	}
-	now, err := policy.Merge(l, flags)
-	if err != nil {
-		return e, nil, &planner.Refusal{What: err.Error()}
-	}
-	return now, flags, nil
 }
 
 // Reach is that of the settings, where rules about everybody do not close it.

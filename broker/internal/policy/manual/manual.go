@@ -12,8 +12,8 @@ func Sentence(key string) string {
 	case "sandbox.mode":
 		return "Whether what is not granted is refused (static) or asked about (dynamic)."
 	case "sandbox.untrusted":
-		return "Whether commands are a stranger's: the profile is strict, nothing is asked, and nothing but the command " +
-			"itself and what --only names can be executed."
+		return "Whether commands are a stranger's: the profile is strict or one that shows less, nothing is asked, and " +
+			"nothing but the command itself and what --only names can be executed."
 	case "sandbox.backend":
 		return "What holds the program; auto takes the strongest that can be had: native, a set-user-id helper, landlock. " +
 			"bwrap (bubblewrap), vm (a virtual machine) and devcontainer (the project's) are taken where they are named, " +
