@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy"
@@ -16,20 +18,35 @@ const (
 	CallOnHost = "call-on-host"
 )
 
-// ToolCall is a call of a tool as an access that is decided, asked about and recorded: a name below the tool, so that
-// "this one" means these arguments and "the directory" every call of it. words are the arguments as they are typed into
-// a shell. They are one name: a slash in them is written as |.
+// ToolCall is a call of a tool as an access that is decided, asked about and recorded, see Below. words are the
+// arguments as they are typed into a shell.
 func ToolCall(pid int, tool, words string, onHost bool) Ask {
-	switch words { // what stands in for these is how no other arguments are written
-	case "":
-		words = "(no arguments)"
-	case ".", "..":
-		words = "'" + words + "'"
+	if words == "" {
+		words = "(no arguments)" // how no arguments are typed
 	}
-	a := Ask{PID: pid, Op: Call, Kind: policy.KindSocket,
-		Path: Tools + "/" + tool + "/" + strings.NewReplacer("%", "%25", "|", "%7C", "/", "|").Replace(words)}
+	a := Ask{PID: pid, Op: Call, Kind: policy.KindSocket, Path: Below(Tools+"/"+tool, words)}
 	if onHost {
 		a.Op = CallOnHost
 	}
 	return a
 }
+
+// MaxWords is how many bytes of a program's own words stand in a name.
+const MaxWords = 3000
+
+// Below is what a program asks of a place, in its own words, as a name below that place: "this one" means these words,
+// and "the directory" all that is asked of it. It is one name, of a bounded length: a slash is written as |, and of
+// words beyond MaxWords their number and their hash. No two texts have the same name.
+func Below(place, words string) string {
+	if words == "." || words == ".." {
+		words = "'" + words + "'"
+	}
+	words = strings.NewReplacer("%", "%25", "|", "%7C", "/", "|").Replace(words)
+	if more := len(words) - MaxWords; more > 0 {
+		words = fmt.Sprintf("%s[+%d bytes, sha256 %x]", words[:MaxWords], more, sha256.Sum256([]byte(words)))
+	}
+	return place + "/" + words
+}
+
+// Whole says whether a name that Below made has all of the words.
+func Whole(words string) bool { return len(Below("", words)) <= len("/")+MaxWords }

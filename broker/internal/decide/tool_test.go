@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,20 @@ func TestToolCall(t *testing.T) {
 		if v := Decide(a, Env{Now: time.Now()}); v.Decision != AskHuman || v.Scope != File {
 			t.Errorf("%s: %+v, want a question", a.Path, v)
 		}
+	}
+}
+
+// TestLongWords: a name is of a bounded length however long the words are, and still no two texts have the same.
+func TestLongWords(t *testing.T) {
+	long := strings.Repeat("x", MaxWords)
+	if a, b := Below("/s", long+"a"), Below("/s", long+"b"); a == b || len(a) > MaxWords+100 || Whole(long+"a") {
+		t.Errorf("%d bytes, the same: %t", len(a), a == b)
+	}
+	if a := Below("/s", long); a != "/s/"+long || !Whole(long) {
+		t.Errorf("%d bytes for %d", len(a), len(long))
+	}
+	if a := Below("/s", long+"a"); Below("/s", strings.TrimPrefix(a, "/s/")) == a {
+		t.Error("words can be written as the name of others")
 	}
 }
 

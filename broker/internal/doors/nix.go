@@ -171,7 +171,7 @@ func (d *Doors) nixRelay(name, socket, store string) func(*net.UnixListener, Ses
 		opt.Network = all && d.In.JoinNet // it may have been left out where it cannot be had
 		opt.Host = readNixConf(host.ReadFile)
 		opt.Refused = func(q nixdaemon.Request) {
-			refused(decide.Ask{PID: q.PID, Path: path.Join(socket, strings.ReplaceAll(q.What, "/", "|"))}, q.Reason)
+			refused(decide.Ask{PID: q.PID, Path: decide.Below(socket, q.What)}, q.Reason)
 		}
 		nixdaemon.New(opt).Serve(l)
 	}

@@ -71,8 +71,10 @@ func askAgent(q sshagent.Request) decide.Ask {
 	if q.Summary != "" {
 		name += ": " + q.Summary
 	}
-	a := decide.Ask{PID: q.PID, Op: "connect", Kind: policy.KindSocket, Path: path.Join(sshAgentInside,
-		strings.ReplaceAll(name, "/", "|"))}
+	if q.Signed != "" {
+		name += " (" + q.Signed + ")"
+	}
+	a := decide.Ask{PID: q.PID, Op: "connect", Kind: policy.KindSocket, Path: decide.Below(sshAgentInside, name)}
 	a.Exe, a.Cwd = program.Links(q.PID)
 	return a
 }

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"sync/atomic"
@@ -47,7 +48,7 @@ func (x *attempt) serveDoors(planHash string) error {
 // refuser records what the filter of something refused as the session's other refusals are; there is a summary of
 // questions or there is not.
 func (x *attempt) refuser(of string) doors.Refuser {
-	n := new(atomic.Int32)
+	said := new(atomic.Int32)
 	return func(a decide.Ask, reason string) {
 		a.Op, a.Kind = "connect", policy.KindSocket
 		a.Exe, a.Cwd = program.Links(a.PID)
@@ -55,16 +56,18 @@ func (x *attempt) refuser(of string) doors.Refuser {
 			x.approvals.arb.Refused(a, decide.Verdict{Errno: int(unix.EACCES), Reason: reason})
 			return
 		}
-		if n.Add(1) <= maxRefused {
-			_, _ = x.audit.w.Note(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd,
-				Op: a.Op, Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
-			if !x.r.Quiet {
-				x.b.Warn("blocked: " + quoting.Quote(path.Base(a.Path)) + " of " + of + " by " +
-					report.Caller(uint32(a.PID)) + ": " + reason)
-			}
+		_, _ = x.audit.w.Often(audit.Event{Kind: audit.KindDeny, UID: os.Getuid(), PID: a.PID, Exe: a.Exe, Cwd: a.Cwd,
+			Op: a.Op, Path: a.Path, Decision: "deny", Reason: reason, Errno: "EACCES"})
+		switch n := said.Add(1); {
+		case x.r.Quiet || n > maxSaid:
+		case n == maxSaid:
+			x.b.Warn("blocked: further requests to " + of + "; sbx audit lists them, up to 100 a second")
+		default:
+			x.b.Warn("blocked: " + quoting.Quote(fmt.Sprintf("%.200s", path.Base(a.Path))) + " of " + of + " by " +
+				report.Caller(uint32(a.PID)) + ": " + reason)
 		}
 	}
 }
 
-// maxRefused bounds what is recorded and printed of one filter where no arbiter counts.
-const maxRefused = 1000
+// maxSaid bounds what is printed of one filter where no arbiter counts.
+const maxSaid = 100

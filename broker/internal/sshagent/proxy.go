@@ -27,6 +27,7 @@ type Request struct {
 	Key     string // fingerprint, SHA256:…
 	Comment string // the key's, as the agent gave it
 	Summary string // first line of what is to be signed, if it is known to be that
+	Signed  string // the hash of what is to be signed, as far as it tells texts apart
 	Reason  string // why it was refused
 }
 
@@ -217,6 +218,9 @@ func (s *client) sign(m []byte) ([]byte, error) {
 		return s.refuse(r), nil
 	}
 	sig, isFile := parseSSHSIG(req.data)
+	if isFile {
+		r.Signed = fmt.Sprintf("%s %.8x", sig.Hash, sig.Sum)
+	}
 	if isFile && sig.Namespace == "git" {
 		r.What, r.Summary = "sign a commit or tag", s.summary(sig)
 	} else if isFile {

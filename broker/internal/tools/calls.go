@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/client"
 	"sbx.example/sbx/broker/internal/decide"
@@ -127,7 +125,7 @@ func (c *Calls) carryOut(ctx context.Context, q Call, x *streams) End {
 	defer c.running.Done()
 	t, ok := c.Tools[q.Tool]
 	if !ok {
-		c.Refused(decide.Ask{PID: q.PID, Path: decide.Tools}, "no tool is called "+quoting.Quote(q.Tool))
+		c.Refused(decide.Ask{PID: q.PID, Path: decide.Below(decide.Tools, q.Tool)}, "no tool is called that")
 		return End{Status: refused, Message: "there is no such tool; ls " + decide.Tools + " lists them"}
 	}
 	words := typed(q.Args)
@@ -175,7 +173,7 @@ func (c *Calls) refuses(ctx context.Context, t *Tool, q Call, words string) stri
 	}
 	switch {
 	case why != "" || t.On != policy.OnHost && t.Allows(q.Args) && !held:
-	case len(ask.Path) >= unix.PathMax:
+	case !decide.Whole(words):
 		why = "these arguments need a question, and are too long for one"
 	case c.Ask != nil && c.Ask(ctx, ask):
 		return ""
