@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -21,8 +22,10 @@ import (
 
 // gate says to which addresses nothing is connected: the name of a host that was granted may lead anywhere.
 type gate struct {
+	mu           sync.Mutex
 	closed, open []netip.Prefix
 	decided      []decided
+	live         map[*outgoing]struct{} // connections
 }
 
 // decided is what rules say of addresses at some ports; the first one that is about an address and a port holds.
@@ -32,47 +35,93 @@ type decided struct {
 	pass   bool
 }
 
-func newGate(c *proxied.Config) (gate, error) {
-	var g gate
-	for _, x := range []struct {
-		from []string
-		to   *[]netip.Prefix
-	}{{c.Closed, &g.closed}, {c.Open, &g.open}} {
-		for _, s := range x.from {
-			p, err := netip.ParsePrefix(s)
-			if err != nil {
-				return g, err
-			}
-			*x.to = append(*x.to, p)
-		}
-	}
-	for _, d := range c.Decided {
-		p, err := netip.ParsePrefix(d.Prefix)
-		if err != nil {
-			return g, err
-		}
-		g.decided = append(g.decided, decided{p, d.Lo, d.Hi, d.Pass})
-	}
-	return g, nil
+// outgoing is a connection to a server, through which other requests may go later.
+type outgoing struct {
+	net.Conn
+	g   *gate
+	own []netip.Prefix // that are open for its site alone
 }
 
-// at opens what somebody has named by its address, or as this machine itself, for that one site.
-func (g gate) at(host string) gate {
+func (c *outgoing) Close() error {
+	c.g.mu.Lock()
+	delete(c.g.live, c)
+	c.g.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// set has other addresses hold from now on. What is connected to one that is refused now ends.
+func (g *gate) set(a *proxied.Addresses) error {
+	closed, err := prefixes(a.Closed)
+	if err != nil {
+		return err
+	}
+	open, err := prefixes(a.Open)
+	if err != nil {
+		return err
+	}
+	var list []decided
+	for _, d := range a.Decided {
+		p, err := netip.ParsePrefix(d.Prefix)
+		if err != nil {
+			return err
+		}
+		list = append(list, decided{p, d.Lo, d.Hi, d.Pass})
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed, g.open, g.decided = closed, open, list
+	for c := range g.live {
+		if g.check(c.RemoteAddr().String(), c.own) != nil {
+			delete(g.live, c)
+			_ = c.Conn.Close()
+		}
+	}
+	return nil
+}
+
+func prefixes(texts []string) (out []netip.Prefix, _ error) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// keep has a connection end when its address is refused, and ends it where it is by now.
+func (g *gate) keep(c net.Conn, own []netip.Prefix) (net.Conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.check(c.RemoteAddr().String(), own); err != nil {
+		c.Close()
+		return nil, err
+	}
+	if g.live == nil {
+		g.live = map[*outgoing]struct{}{}
+	}
+	o := &outgoing{c, g, own}
+	g.live[o] = struct{}{}
+	return o, nil
+}
+
+// named are the addresses that somebody has named, or this machine itself: they are open for that one site.
+func named(host string) (own []netip.Prefix) {
 	names := []string{host}
 	if host == "localhost" {
 		names = []string{"127.0.0.1", "::1"}
 	}
-	g.open = slices.Clone(g.open)
 	for _, name := range names {
 		if a, err := netip.ParseAddr(name); err == nil {
-			g.open = append(g.open, netip.PrefixFrom(a, a.BitLen()))
+			own = append(own, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}
-	return g
+	return own
 }
 
-// denies says whether a rule denies an address at a port, by whatever name it was found.
-func (g gate) denies(at netip.AddrPort) bool {
+// denies says whether a rule denies an address at a port, by whatever name it was found; g.mu is held.
+func (g *gate) denies(at netip.AddrPort) bool {
 	i := slices.IndexFunc(g.decided, func(d decided) bool {
 		return d.lo <= at.Port() && at.Port() <= d.hi && contains([]netip.Prefix{d.to}, at.Addr().Unmap())
 	})
@@ -83,8 +132,8 @@ var errDenied = errors.New("an address that a rule denies")
 
 var errClosed = errors.New("an address of the host or of a private network")
 
-// check is what each connection goes through, with the address that is connected to.
-func (g gate) check(_, address string, _ syscall.RawConn) error {
+// check is what each connection goes through, with the address that is connected to; g.mu is held.
+func (g *gate) check(address string, own []netip.Prefix) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
@@ -93,7 +142,7 @@ func (g gate) check(_, address string, _ syscall.RawConn) error {
 	if g.denies(at) {
 		return fmt.Errorf("%s: %w", a, errDenied)
 	}
-	if !contains(g.open, a) && contains(g.closed, a) {
+	if !contains(g.open, a) && !contains(own, a) && contains(g.closed, a) {
 		return fmt.Errorf("%s: %w", a, errClosed)
 	}
 	return nil
@@ -108,12 +157,22 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// transport connects to servers outside, and verifies them as the host would.
-func (g gate) transport(roots *x509.CertPool) *http.Transport {
-	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: g.check}
+// transport connects to the servers of one host outside, and verifies them as this host would.
+func (g *gate) transport(host string, roots *x509.CertPool) *http.Transport {
+	own := named(host)
+	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.check(address, own)
+		}}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return d.DialContext(ctx, network, address)
+			c, err := d.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return g.keep(c, own)
 		},
 		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:      true,

@@ -114,11 +114,10 @@ func begin(c *proxied.Config, out *reports) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGate(c)
-	if err != nil {
+	if err := p.orders.gate.set(&c.Addresses); err != nil {
 		return nil, err
 	}
-	p.upstream = func(s *proxied.Site) http.RoundTripper { return g.at(s.Host).transport(roots) }
+	p.upstream = func(s *proxied.Site) http.RoundTripper { return p.orders.gate.transport(s.Host, roots) }
 	if err := p.prepare(); err != nil {
 		return nil, err
 	}

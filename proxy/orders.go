@@ -20,6 +20,7 @@ type orders struct {
 	out  *reports
 	asks bool
 	told func(*proxied.Tokens)
+	gate *gate         // whose addresses change
 	over chan struct{} // closed when nothing more is said
 
 	mu      sync.Mutex
@@ -29,7 +30,7 @@ type orders struct {
 }
 
 func newOrders(out *reports, asks bool) *orders {
-	return &orders{out: out, asks: asks, over: make(chan struct{}), waiting: map[uint64]chan string{},
+	return &orders{out: out, asks: asks, gate: &gate{}, over: make(chan struct{}), waiting: map[uint64]chan string{},
 		live: map[*exchange]func(){}}
 }
 
@@ -47,6 +48,11 @@ func (o *orders) follow(in *json.Decoder) {
 			continue
 		case x.Tokens != nil:
 			o.told(x.Tokens)
+			continue
+		case x.Addresses != nil:
+			if o.gate.set(x.Addresses) != nil {
+				os.Exit(1) // nobody knows to what may be connected
+			}
 			continue
 		}
 		o.mu.Lock()

@@ -106,7 +106,7 @@ func newLab(t testing.TB, change func(*proxied.Config), answer http.HandlerFunc)
 	if change != nil {
 		change(conf)
 	}
-	l.conf, l.up = conf, gate{}.transport(roots)
+	l.conf, l.up = conf, (&gate{}).transport("", roots)
 	l.up.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, _ := net.SplitHostPort(address)
 		o := l.servers[host]

@@ -24,13 +24,18 @@ type Config struct {
 	Secrets   []Secret
 	Sites     []Site
 	Listeners []Listener
-	Closed    []string // prefixes of addresses to which nothing is connected, but for those in Open
-	Open      []string
-	Decided   []Decided   // what rules say of addresses, before Closed and Open: the first that is about one holds
-	Record    bool        // what endpoints are asked and answer is written down
-	Roots     string      // a file of certificates that are trusted instead of the host's; may be empty
-	Marks     []mark.Mark // of decoys: a request that has one is refused
-	Asks      bool        // each request waits until an Order says that it may be made
+	Addresses
+	Record bool        // what endpoints are asked and answer is written down
+	Roots  string      // a file of certificates that are trusted instead of the host's; may be empty
+	Marks  []mark.Mark // of decoys: a request that has one is refused
+	Asks   bool        // each request waits until an Order says that it may be made
+}
+
+// Addresses say to which nothing is connected.
+type Addresses struct {
+	Closed  []string // prefixes, but for those in Open
+	Open    []string
+	Decided []Decided // what rules say of addresses, before Closed and Open: the first that is about one holds
 }
 
 // Decided is what rules say of a prefix's addresses at some ports.
@@ -153,12 +158,15 @@ type May struct {
 	Site int
 }
 
-// Order answers a May, ends the requests to sites that are under way, or says what is kept of a login.
+// Order answers a May, ends the requests to sites that are under way, or says what is kept of a login, or to which
+// addresses nothing is connected from now on.
 type Order struct {
 	ID     uint64  `json:",omitempty"` // of the May
 	Why    string  `json:",omitempty"` // why it may not be made; "": it may
 	Cut    []int   `json:",omitempty"` // the sites
 	Tokens *Tokens `json:",omitempty"`
+	// Addresses take the place of those that were said before.
+	Addresses *Addresses `json:",omitempty"`
 }
 
 // Ready says that it listens.

@@ -424,7 +424,7 @@ func (g *Grants) Served() *network.Served {
 	if g == nil {
 		return nil
 	}
-	s := &network.Served{Listen: g.at, Start: g.start}
+	s := &network.Served{Listen: g.at, Start: g.start, Changed: g.changed}
 	for _, x := range g.sites {
 		if x.Budget == nil {
 			s.Names = append(s.Names, x.Host)

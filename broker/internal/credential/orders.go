@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/network"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
@@ -108,6 +109,31 @@ func (g *Grants) Cut(may func(decide.Contact) bool) error {
 		return nil
 	case <-time.After(startPatience):
 		return errors.New("sbx-proxy did not end what was under way")
+	}
+}
+
+// addresses are those of a network, as sbx-proxy is told.
+func addresses(to network.Addresses) (out proxied.Addresses) {
+	for _, p := range to.Closed {
+		out.Closed = append(out.Closed, p.String())
+	}
+	for _, p := range to.Open {
+		out.Open = append(out.Open, p.String())
+	}
+	for _, d := range to.Decided {
+		out.Decided = append(out.Decided, proxied.Decided{Prefix: d.To.String(), Lo: d.Lo, Hi: d.Hi, Pass: d.Pass})
+	}
+	return out
+}
+
+// changed has sbx-proxy connect to other addresses from now on. One that cannot be told them is ended.
+func (g *Grants) changed(to network.Addresses) {
+	if g.conf == nil { // start will be given them
+		return
+	}
+	a := addresses(to)
+	if g.tell(&proxied.Order{Addresses: &a}) != nil {
+		_ = g.proc.Kill()
 	}
 }
 

@@ -130,17 +130,8 @@ func closeAll(files []*os.File) {
 // configuration is what sbx-proxy is told.
 func (g *Grants) configuration(to network.Addresses) proxied.Config {
 	conf := proxied.Config{Sites: g.sites, Listeners: g.listen, Asks: g.by.Asks, Record: g.by.Record != "",
-		Marks: g.by.Marks,
+		Marks: g.by.Marks, Addresses: addresses(to),
 		Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
-	for _, p := range to.Closed {
-		conf.Closed = append(conf.Closed, p.String())
-	}
-	for _, p := range to.Open {
-		conf.Open = append(conf.Open, p.String())
-	}
-	for _, d := range to.Decided {
-		conf.Decided = append(conf.Decided, proxied.Decided{Prefix: d.To.String(), Lo: d.Lo, Hi: d.Hi, Pass: d.Pass})
-	}
 	for _, x := range g.list {
 		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder,
 			Key: x.key, Scopes: x.AWSSigV4, Sealed: x.Sealed(), Keys: g.sealed, Fields: x.fields(), Login: x.Login})

@@ -250,6 +250,7 @@ func (n *Network) redecide() error {
 	}
 	now, err := n.rules.redecide(list)
 	n.decided.Store(&now) // if not all of it acts, the next change is tried again
+	n.tellServed()
 	return err
 }
 

@@ -69,6 +69,9 @@ func (n *Network) closeFresh() {
 		return
 	}
 	n.closed.Store(&closed)
+	n.deciding.Lock()
+	n.tellServed()
+	n.deciding.Unlock()
 	if err := n.rules.close(fresh); err != nil {
 		n.lost("closing an address that this host was given: " + err.Error())
 	}

@@ -19,6 +19,8 @@ type Served struct {
 	Listen []netip.AddrPort
 	// Start is given the sockets that listen there, and what may be connected to from there. dir is the session's folder.
 	Start func(listeners []*os.File, to Addresses, dir string) error
+	// Changed is given other ones while it runs, and never at the same time as Start.
+	Changed func(to Addresses)
 }
 
 // Addresses are those that nothing may be connected to, but for those that are open. What rules have decided comes
@@ -41,7 +43,21 @@ const ServedAddress = plan.Served
 
 // Serve hands over what listens for Options.Served. dir is the session's folder.
 func (n *Network) Serve(dir string) error {
+	n.deciding.Lock() // what changes meanwhile is told behind it
+	defer n.deciding.Unlock()
 	defer n.closeServed()
+	return n.o.Served.Start(n.served, n.addresses(), dir)
+}
+
+// tellServed has what is served follow the addresses of this moment; n.deciding is held.
+func (n *Network) tellServed() {
+	if n.o.Served != nil {
+		n.o.Served.Changed(n.addresses())
+	}
+}
+
+// addresses are those of this moment.
+func (n *Network) addresses() Addresses {
 	to := Addresses{Closed: *n.closed.Load()}
 	for _, h := range slices.Concat(n.o.Hosts, n.o.Ruled) {
 		if p, ok := h.Prefix(); ok {
@@ -56,7 +72,7 @@ func (n *Network) Serve(dir string) error {
 			to.Decided = append(to.Decided, Decided{d.to, d.ports.lo, d.ports.hi, d.pass})
 		}
 	}
-	return n.o.Served.Start(n.served, to, dir)
+	return to
 }
 
 // closeServed leaves the listeners to whom they were handed over to: nobody answers there any more once it has ended.
