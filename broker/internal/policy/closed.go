@@ -3,6 +3,7 @@ package policy
 import (
 	"path"
 	"slices"
+	"time"
 
 	"sbx.example/sbx/broker/internal/policy/pathname"
 )
@@ -83,6 +84,23 @@ func (e Effective) Reopens(list, p string) (key string, lock Origin) {
 		"fs.tmpfs": scratch}[list]
 	key = e.closed.wider(path.Clean(p), as)
 	return key, e.Locked[key]
+}
+
+// Overlays is the final key that a layer over p would widen, and where that was made final; "" for none. What these
+// settings or a rule let be written has less with one: nothing of it reaches the host.
+func (e Effective) Overlays(s Store, p string, now time.Time) (key string, lock Origin) {
+	if key, lock = e.Reopens("fs.overlay", p); key != "" {
+		return key, lock
+	}
+	lock, locked := e.Locked["fs.overlay"]
+	if !locked || showingAt(e.places(), path.Clean(p)) >= layered {
+		return "", Origin{}
+	}
+	r, ok := s.Match(Query{Kind: KindPath, Path: path.Clean(p), Access: Write, Now: now})
+	if ok && r.Decision == Allow {
+		return "", Origin{}
+	}
+	return "fs.overlay", lock
 }
 
 // needs is what a place has to be for an access.

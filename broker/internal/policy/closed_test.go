@@ -8,6 +8,31 @@ import (
 	"time"
 )
 
+// TestFinalOverlay: with fs.overlay final there is no layer over what nobody writes, whichever other lists are final.
+// The controls are the same without the lock, what settings or a rule let be written, and the organisation's own
+// layers.
+func TestFinalOverlay(t *testing.T) {
+	for _, final := range []string{"", "\"fs.overlay\"", "\"fs.overlay\", \"fs.read_only\"", "\"fs\""} {
+		w := newWorld(t)
+		w.write(ScopeOrg, "config.toml", "final = ["+final+"]\n[fs]\noverlay = [\"~/o\"]\n"+
+			"read_only = [\"~/w/r\", \"~/r\"]\nwritable = [\"~/w\"]\n")
+		w.write(ScopeUser, "policy.toml", "[[rule]]\npath = \"~/ruled/**\"\naccess = \"write\"\ndecision = \"allow\"\n")
+		layers, err := Load(w.Sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := w.merge()
+		for at, closed := range map[string]bool{"x": true, "r": true, "w/r": true, "o/x": false, "w/x": false,
+			"ruled/x": final == "\"fs\""} { // then the rule is bound
+			store, _ := e.Bound(layers.Policy)
+			key, _ := e.Overlays(store, w.Vars.Home+"/"+at, time.Now())
+			if key != "" != (closed && final != "") {
+				t.Errorf("final %s: a layer over %s widens %q", final, at, key)
+			}
+		}
+	}
+}
+
 // TestFinalEntryStaysClosed: what an entry of the organisation's closes inside something wider stays as narrow as it
 // says, whether others drop the entry, name the place in another list, choose a profile or write a rule. The controls
 // are the same without the lock, and what lies beside the entry.

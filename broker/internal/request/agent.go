@@ -74,7 +74,6 @@ func (r *Request) withAgent(s *Settings, env []string, src policy.Sources, flags
 		return &planner.Refusal{What: err.Error()}
 	}
 	s.Agent = a
-	s.boundLayers()
 	return nil
 }
 

@@ -3,6 +3,7 @@ package request
 import (
 	"path"
 	"slices"
+	"time"
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
@@ -52,31 +53,21 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 
 // boundLayers leaves out the agent's layers that would widen what is final.
 func (s *Settings) boundLayers() {
-	by := policy.Origin{File: s.Agent.Origin()}
-	s.Agent.Layers = slices.DeleteFunc(s.Agent.Layers, func(place string) bool {
-		key, lock := s.closes(place, by.File)
-		if key != "" {
-			s.Notices = append(s.Notices, policy.Notice{Kind: policy.NoticeLocked, Key: "layer", Origin: by, What: "ignored: " +
-				quoting.Quote(place) + " would widen " + key + ", and " + lock.String() + " has made it final"})
-		}
-		return key != ""
-	})
-}
-
-// closes is the key, made final by the organisation, that a layer over a place would widen; "" for none. Where it is
-// written anyway the layer takes away: nothing of it reaches the host.
-func (s Settings) closes(place, by string) (key string, lock policy.Origin) {
-	for _, p := range withTarget(place) {
-		if closed, lock := s.Reopens("fs.overlay", p); closed != "" {
-			return closed, lock
-		}
-		list := []string{pathname.Escape(p)}
-		lock, refused := s.Widens("fs.overlay", by, list)
-		if _, too := s.Widens("fs.writable", by, list); refused && too {
-			return "fs.overlay", lock
-		}
+	if s.Agent == nil {
+		return
 	}
-	return "", policy.Origin{}
+	now, by := time.Now(), policy.Origin{File: s.Agent.Origin()}
+	s.Agent.Layers = slices.DeleteFunc(s.Agent.Layers, func(place string) bool {
+		for _, p := range withTarget(place) {
+			if key, lock := s.Overlays(s.Layers.Policy, p, now); key != "" {
+				s.Notices = append(s.Notices, policy.Notice{Kind: policy.NoticeLocked, Key: "layer", Origin: by,
+					What: "ignored: " + quoting.Quote(place) + " would widen " + key + ", and " + lock.String() +
+						" has made it final"})
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // withTarget is a place, and where it leads if that is another: what a link leads to is what would be mounted. What

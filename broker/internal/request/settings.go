@@ -135,6 +135,7 @@ func (r *Request) Settings(env []string, facts host.Facts, project string) (Sett
 	var bound []policy.Notice
 	s.Layers.Policy, bound = s.Bound(s.Layers.Policy)
 	s.Notices = append(s.Notices, bound...)
+	s.boundLayers()
 	if r.Beside() { // the session has these ports of the host's
 		s.Network.Publish = nil
 	}
