@@ -87,7 +87,16 @@ func compile(e string) (*regexp.Regexp, error) {
 	if !strings.HasPrefix(e, "^") {
 		return nil, fmt.Errorf("the expression %q is not bound to the path's beginning", e)
 	}
-	return regexp.Compile("(?s)" + e)
+	return regexp.Compile("(?s)" + bytewise(e))
+}
+
+// bytewise has a letter for each byte, because package regexp is over letters.
+func bytewise(s string) string {
+	out := make([]rune, len(s))
+	for i := range len(s) {
+		out[i] = rune(s[i])
+	}
+	return string(out)
 }
 
 // Allows answers for an operation on an object: a path, the name of a service or a number of the system, "ip HOST:PORT"
@@ -129,7 +138,7 @@ func matches(e expr, object string) bool {
 	case "subpath":
 		return object == args[0].atom || strings.HasPrefix(object, strings.TrimSuffix(args[0].atom, "/")+"/")
 	case "regex":
-		return args[0].is.MatchString(object)
+		return args[0].is.MatchString(bytewise(object))
 	case "remote", "local":
 		at, ip := strings.CutPrefix(object, "ip ")
 		return ip && (len(args) == 1 || args[1].atom == "*:*" || strings.HasPrefix(at, "localhost:"))

@@ -149,69 +149,41 @@ func (x *expressions) anchors(parts []string) (out []string) {
 	return out
 }
 
-// component is one part of a pattern (path.Match), whatever letter case.
+// component is one part of a pattern (path.Match), whatever letter case and normal form.
 func component(c string) (string, error) {
 	var b strings.Builder
+	var text []byte // that stands for itself, up to here
+	other := func(e string) {
+		b.WriteString(folded(string(text)) + e)
+		text = nil
+	}
 	for i := 0; i < len(c); i++ {
 		switch c[i] {
 		case '*':
-			b.WriteString("[^/]*")
+			other("[^/]*")
 		case '?':
-			b.WriteString("[^/]")
+			other(anyLetter)
 		case '[':
-			end := strings.IndexByte(c[i:], ']')
-			if end < 0 {
+			for i++; i < len(c) && c[i] != ']'; i++ {
+				if c[i] == '\\' {
+					i++
+				}
+			}
+			if i >= len(c) {
 				return "", fmt.Errorf("a class without an end")
 			}
-			b.WriteString("[^/]") // more than the class: what is refused may be more
-			i += end
+			other(anyLetter) // more than the class: what is refused may be more
 		case '\\':
 			if i++; i == len(c) {
 				return "", fmt.Errorf("a backslash at the end")
 			}
-			b.WriteString(letter(c[i:]))
+			text = append(text, c[i])
 		default:
-			if s := letter(c[i:]); s == double {
-				b.WriteString(s)
-				i++
-			} else {
-				b.WriteString(s)
-			}
+			text = append(text, c[i])
 		}
 	}
+	other("")
 	return b.String(), nil
-}
-
-// double is two letters s, for which macOS takes a sharp s.
-const double = "([sS][sS]|ß|ẞ)"
-
-// letter matches the first letter of a string in both cases.
-func letter(s string) string {
-	c := s[0]
-	switch {
-	case len(s) > 1 && strings.EqualFold(s[:2], "ss"):
-		return double
-	case 'a' <= c && c <= 'z':
-		return "[" + string(c) + string(c-'a'+'A') + "]"
-	case 'A' <= c && c <= 'Z':
-		return "[" + string(c-'A'+'a') + string(c) + "]"
-	case c == '"' || c >= 0x80:
-		return "."
-	}
-	return regexp.QuoteMeta(string(c))
-}
-
-// literally is a path as an expression, as it is stored. What the language's own strings cannot hold matches anything.
-func literally(p string) string {
-	var b strings.Builder
-	for i := range len(p) {
-		if c := p[i]; c == '"' || c >= 0x80 || c < ' ' {
-			b.WriteString("[^/]")
-		} else {
-			b.WriteString(regexp.QuoteMeta(string(c)))
-		}
-	}
-	return b.String()
 }
 
 // repositories are places in a repository's directory whose contents git takes for another's settings, wherever in it

@@ -40,7 +40,7 @@ func Text(v View) (string, error) {
 	}
 	if dirs := held(v.Places); len(dirs) > 0 {
 		b.WriteString("\n; a directory above what has rules of its own cannot be moved away with it\n")
-		rule(&b, "deny", "file-write-create file-write-unlink", filters("literal", dirs)...)
+		rule(&b, "deny", "file-write-create file-write-unlink", dirs...)
 	}
 	b.WriteString(devices)
 	for _, g := range v.Guards {
@@ -110,9 +110,9 @@ func alike(list []planner.Place) (n int, err error) {
 // places are the rules of places that are alike.
 func places(b *strings.Builder, list []planner.Place) {
 	p := list[0]
-	where := make([]string, len(list))
+	where, no := make([]string, len(list)), make([]string, len(list))
 	for i, x := range list {
-		where[i] = "(literal " + quoted(x.Path) + ")"
+		where[i], no[i] = "(literal "+quoted(x.Path)+")", refused(x.Path, x.Tree)
 		if x.Tree {
 			where[i] = "(subpath " + quoted(x.Path) + ")"
 		}
@@ -122,7 +122,7 @@ func places(b *strings.Builder, list []planner.Place) {
 	}
 	switch p.Show {
 	case planner.Absent:
-		rule(b, "deny", reads+" "+writes+" "+runs, where...)
+		rule(b, "deny", reads+" "+writes+" "+runs, no...)
 		return
 	case planner.Named:
 		rule(b, "allow", "file-read-metadata", where...)
@@ -131,17 +131,17 @@ func places(b *strings.Builder, list []planner.Place) {
 		rule(b, "allow", reads+" "+writes, where...)
 	default:
 		rule(b, "allow", reads, where...)
-		rule(b, "deny", writes, where...)
+		rule(b, "deny", writes, no...)
 	}
-	decision := "allow"
 	if p.NoExec {
-		decision = "deny"
+		rule(b, "deny", runs, no...)
+		return
 	}
-	rule(b, decision, runs, where...)
+	rule(b, "allow", runs, where...)
 }
 
-// held are the directories in trees that are written which lead to a place with rules of its own: to move one would
-// give what lies in it a name that no rule knows.
+// held are filters for the directories in trees that are written which lead to a place with rules of its own: to move
+// one would give what lies in it a name that no rule knows.
 func held(places []planner.Place) (out []string) {
 	seen := map[string]bool{}
 	for _, t := range places {
@@ -154,7 +154,7 @@ func held(places []planner.Place) (out []string) {
 			}
 			for dir := path.Dir(p.Path); dir != t.Path; dir = path.Dir(dir) {
 				if !seen[dir] {
-					seen[dir], out = true, append(out, dir)
+					seen[dir], out = true, append(out, refused(dir, false))
 				}
 			}
 		}
@@ -165,14 +165,6 @@ func held(places []planner.Place) (out []string) {
 // rule writes a rule, which holds where one of the filters does.
 func rule(b *strings.Builder, decision, operations string, filters ...string) {
 	fmt.Fprintf(b, "(%s %s\n    %s)\n", decision, operations, strings.Join(filters, "\n    "))
-}
-
-func filters(name string, paths []string) []string {
-	out := make([]string, len(paths))
-	for i, p := range paths {
-		out[i] = "(" + name + " " + quoted(p) + ")"
-	}
-	return out
 }
 
 // quoted is a path as a string of the language: quotes and backslashes are escaped, all other bytes stand as they are.
