@@ -4,18 +4,16 @@ package doors
 
 import (
 	"crypto/sha1"
-	"errors"
 	"io"
 	"net"
 	"path"
 	"strconv"
-	"time"
 
-	"golang.org/x/sys/unix"
-
+	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/relay"
 )
 
 const (
@@ -49,9 +47,13 @@ func (d *Doors) gpgAgent() error {
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Source: gpgRelay, Mode: planner.Write, Explicit: true,
 			Socket: true, Why: "--gpg-agent"})
 	}
+	_, agent, err := d.hold("--gpg-agent", found)
+	if err != nil {
+		return err
+	}
 	d.add(Door{name: "gpg-agent", path: gpgHome + "/S.gpg-agent", why: d.Settings.Origin("features.gpg_agent"),
 		file: gpgRelay,
-		of:   "the GnuPG agent", serve: func(l *net.UnixListener, _ Session, _ Refuser) { lead(l, found) }})
+		of:   "the GnuPG agent", serve: d.lead(agent, gpgRelay, gpgHome+"/S.gpg-agent")})
 	return nil
 }
 
@@ -81,38 +83,29 @@ func zbase32(sum [sha1.Size]byte) string {
 }
 
 // maxLed is how many connections one socket leads on at a time.
-const maxLed = 64
+const maxLed = 256
 
-// lead carries what connects to l to the socket.
-func lead(l *net.UnixListener, socket string) {
-	room := make(chan struct{}, maxLed)
-	for {
-		c, err := l.AcceptUnix()
-		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-			time.Sleep(100 * time.Millisecond)
-			continue
-		}
-		if err != nil {
-			return
-		}
-		room <- struct{}{}
-		go func() {
-			defer func() { <-room }()
-			defer c.Close()
-			to, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+// lead serves a door that passes everything on: its file in the session's folder, and where it is inside.
+func (d *Doors) lead(to *relay.Upstream, file, inside string) func(*net.UnixListener, Session, Refuser) {
+	return func(l *net.UnixListener, x Session, refused Refuser) {
+		s := relay.New(2 * maxLed)
+		s.Door = x.door(path.Join(d.dir, file))
+		s.Accept(l, func(c *net.UnixConn) {
+			up, err := s.Dial(to)
 			if err != nil {
+				refused(decide.Ask{PID: s.PID(c), Path: path.Join(inside, "connect")}, err.Error())
 				return
 			}
-			defer to.Close()
+			defer s.Leave(up)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_, _ = io.Copy(to, c)
-				_ = to.CloseWrite()
+				_, _ = io.Copy(up, c)
+				_ = up.CloseWrite()
 			}()
-			_, _ = io.Copy(c, to)
+			_, _ = io.Copy(c, up)
 			c.Close()
 			<-done
-		}()
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/relay"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -47,14 +48,7 @@ func (d *Doors) Stores() error {
 		var p string
 		var err error
 		if st.Protocol == "nix" { // the filter makes the difference to what is refused
-			var kind host.Stat
-			if p, _, kind, err = host.Resolve(in.FS, st.Socket); err == nil && kind.Type != host.Socket {
-				err = unix.ENOTSOCK
-			}
-			if err != nil {
-				err = &planner.Refusal{What: "[[store]] " + quoting.Quote(st.Socket) + " (" + from + ")", Err: err,
-					Hint: "start the daemon, or take the entry out"}
-			}
+			p, err = d.find("[[store]]", st.Socket)
 		} else {
 			p, err = d.socket("[[store]]", st.Socket)
 		}
@@ -68,8 +62,12 @@ func (d *Doors) Stores() error {
 			if err != nil {
 				return &planner.Refusal{What: "[[store]] " + quoting.Quote(st.Path), Err: err}
 			}
+			daemon, err := held("[[store]]", p)
+			if err != nil {
+				return err
+			}
 			g.Source = "store-" + strconv.Itoa(i)
-			x.file, x.of, x.serve = g.Source, nixDaemon, d.nixRelay(g.Source, p, canon)
+			x.file, x.of, x.serve = g.Source, nixDaemon, d.nixRelay(g.Source, daemon, p, canon)
 		}
 		in.Grants = append(in.Grants, g)
 		d.add(x)
@@ -113,7 +111,15 @@ func (d *Doors) nix() error {
 			Why: "with --nix=fetch builds of the daemon fetch beside the rules of this session's network, also from the " +
 				"host's own addresses"})
 	}
-	d.grantNix(asked)
+	at, err := d.find("--nix", nixSocket)
+	if err != nil {
+		return err
+	}
+	daemon, err := held("--nix", at)
+	if err != nil {
+		return err
+	}
+	d.grantNix(daemon, asked)
 	return nil
 }
 
@@ -135,7 +141,7 @@ func unconfinedLoss(asked bool) planner.Loss {
 }
 
 // grantNix shows the store and the profiles, and the daemon behind its filter.
-func (d *Doors) grantNix(asked bool) {
+func (d *Doors) grantNix(daemon *relay.Upstream, asked bool) {
 	s, in := d.Settings, d.In
 	why := s.Origin("features.nix")
 	if !asked {
@@ -153,7 +159,7 @@ func (d *Doors) grantNix(asked bool) {
 		in.Env = append(in.Env, "XDG_CACHE_HOME=/tmp/.cache")
 	}
 	d.relayed(why, Door{name: "nix", path: nixSocket, why: why, file: nixRelayed, of: nixDaemon,
-		serve: d.nixRelay(nixRelayed, nixSocket, nixStore)})
+		serve: d.nixRelay(nixRelayed, daemon, nixSocket, nixStore)})
 }
 
 // allHosts says whether every public address can be reached: with a list, what the daemon fetches would not follow it.
@@ -162,16 +168,17 @@ func allHosts(s request.Settings) bool {
 	return reach == policy.AllHosts
 }
 
-// nixRelay serves a daemon's socket through the filter.
-func (d *Doors) nixRelay(name, socket, store string) func(*net.UnixListener, Session, Refuser) {
-	opt := nixdaemon.Options{Daemon: socket, Store: store, Fetch: d.Request.Nix == "fetch"}
+// nixRelay serves a daemon's socket, which is inside at a path, through the filter.
+func (d *Doors) nixRelay(name string, to *relay.Upstream, inside, store string) func(*net.UnixListener, Session,
+	Refuser) {
+	opt := nixdaemon.Options{Daemon: to, Store: store, Fetch: d.Request.Nix == "fetch"}
 	all := allHosts(d.Settings)
 	return func(l *net.UnixListener, x Session, refused Refuser) {
 		opt.Door = x.door(path.Join(d.dir, name))
 		opt.Network = all && d.In.JoinNet // it may have been left out where it cannot be had
 		opt.Host = readNixConf(host.ReadFile)
 		opt.Refused = func(q nixdaemon.Request) {
-			refused(decide.Ask{PID: q.PID, Path: decide.Below(socket, q.What)}, q.Reason)
+			refused(decide.Ask{PID: q.PID, Path: decide.Below(inside, q.What)}, q.Reason)
 		}
 		nixdaemon.New(opt).Serve(l)
 	}

@@ -3,7 +3,6 @@
 package doors
 
 import (
-	"net"
 	"path"
 	"strings"
 	"time"
@@ -13,7 +12,9 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/relay"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -50,6 +51,8 @@ func (d *Doors) relayed(flag string, x Door) {
 	d.add(x)
 }
 
+const x11Relay = "x11" // in the session's folder
+
 // x11 grants the socket of a nested X server.
 func (d *Doors) x11() error {
 	s := d.Settings
@@ -60,13 +63,14 @@ func (d *Doors) x11() error {
 			Hint: "start a nested server such as Xephyr or Xvfb and name its socket, /tmp/.X11-unix/X7, as " +
 				"features.x11_server, or use --wayland"}
 	}
-	server, err := d.socket("--x11", s.Features.X11Server)
+	_, server, err := d.hold("--x11", s.Features.X11Server)
 	if err != nil {
 		return err
 	}
+	inside := "/tmp/.X11-unix/X" + n
 	d.In.Env = append(d.In.Env, "DISPLAY=:"+n)
-	d.relayed("--x11", Door{name: "x11", path: "/tmp/.X11-unix/X" + n, why: s.Origin("features.x11_server"), file: "x11",
-		of: "the X server", serve: func(l *net.UnixListener, _ Session, _ Refuser) { lead(l, server) }})
+	d.relayed("--x11", Door{name: "x11", path: inside, why: s.Origin("features.x11_server"), file: x11Relay,
+		of: "the X server", serve: d.lead(server, x11Relay, inside)})
 	return nil
 }
 
@@ -84,14 +88,14 @@ func orgOpens(s request.Settings, canon string) bool {
 		r.Path().String() == pathname.Escape(canon)
 }
 
-// socket checks one: it must be a socket, and none through which the whole host can be had.
-func (d *Doors) socket(flag, p string) (string, error) {
+// socket is where one really is, through which the whole host cannot be had.
+func (d *Doors) socket(flag, p string) (canon string, err error) {
 	s, in := d.Settings, d.In
-	p, err := option.ExpandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
+	p, err = option.ExpandPath(p, in.Facts.Home, in.Facts.Cwd, in.Project)
 	if err != nil {
 		return "", option.Wrong(flag+": "+err.Error(), "")
 	}
-	canon, _, st, err := host.Resolve(in.FS, p)
+	canon, _, _, _ = host.Resolve(in.FS, p)
 	if canon == "" {
 		canon = path.Clean(p)
 	}
@@ -107,6 +111,12 @@ func (d *Doors) socket(flag, p string) (string, error) {
 			" is refused: control of a container engine is control of the host",
 			Hint: "nothing inside a sandbox may talk to it; rootless podman works inside with --containers"}
 	}
+	return d.find(flag, p)
+}
+
+// find is where a socket really is. It lies where no program in a sandbox could have put another, or a link to one.
+func (d *Doors) find(flag, p string) (string, error) {
+	canon, links, st, err := host.Resolve(d.In.FS, p)
 	if err != nil {
 		return "", &planner.Refusal{What: flag + " " + quoting.Quote(p), Err: err, Hint: "name a socket that exists"}
 	}
@@ -114,7 +124,32 @@ func (d *Doors) socket(flag, p string) (string, error) {
 		return "", &planner.Refusal{What: flag + " " + quoting.Quote(p) + " is not a socket",
 			Hint: "files and directories are granted with --ro and --rw"}
 	}
+	writable := request.Programs(d.Env, d.Settings, d.In).Writable
+	for _, at := range append([]host.LinkAt{{Path: canon}}, links...) {
+		if program.Within(at.Path, writable) {
+			return "", &planner.Refusal{What: flag + " " + quoting.Quote(p) + ": " + quoting.Quote(at.Path) +
+				" lies where programs in the sandbox write: they can have it lead to any socket of yours",
+				Hint: "have it in your runtime directory, or in another place that is not shown writable"}
+		}
+	}
 	return canon, nil
+}
+
+// hold opens a socket of the host's to which a filter connects.
+func (d *Doors) hold(flag, p string) (canon string, _ *relay.Upstream, err error) {
+	if canon, err = d.socket(flag, p); err != nil {
+		return "", nil, err
+	}
+	to, err := held(flag, canon)
+	return canon, to, err
+}
+
+func held(flag, canon string) (*relay.Upstream, error) {
+	to, err := relay.Hold(canon)
+	if err != nil {
+		return nil, &planner.Refusal{What: flag, Err: err}
+	}
+	return to, nil
 }
 
 // ofContainerEngine says whether a socket of this name is usually that of a container engine.

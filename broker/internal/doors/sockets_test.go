@@ -124,6 +124,45 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
+// TestSocketsOfPrograms: no door leads to a socket in whose place programs inside can put another, nor through one of
+// their links.
+func TestSocketsOfPrograms(t *testing.T) {
+	dir := hostWith(t, "agent", "wayland-7", "X7", "S.gpg-agent.extra")
+	theirs := t.TempDir()
+	if err := os.Symlink(dir, theirs+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	grant := []planner.Grant{{Path: theirs, Mode: planner.Write}}
+	for name, f := range map[string]policy.Features{
+		"ssh": {SSHAgent: true}, "gpg": {GPGAgent: true}, "wayland": {Wayland: true}, "x11": {X11: true}, "socket": {},
+	} {
+		for at, want := range map[string]string{dir: "nothing", theirs + "/link": "programs in the sandbox write"} {
+			for _, writable := range [][]planner.Grant{nil, grant} {
+				d := doorsAt(dir, "SSH_AUTH_SOCK="+at+"/agent", "WAYLAND_DISPLAY="+at+"/wayland-7", "GNUPGHOME="+at)
+				d.In.Grants = writable
+				if d.Settings.Features = f; f.X11 {
+					d.Settings.Features.X11Server = at + "/X7"
+				} else if name == "socket" {
+					d.Settings.Features.Sockets = []string{at + "/agent"}
+				}
+				want := want
+				if writable == nil {
+					want = "nothing"
+				}
+				if err := d.Sockets(); !strings.Contains(refusal(err), want) {
+					t.Errorf("%s at %s with %d grants: %s, want %q", name, at, len(writable), refusal(err), want)
+				}
+			}
+		}
+		d := doorsAt(dir, "SSH_AUTH_SOCK="+dir+"/agent", "WAYLAND_DISPLAY="+dir+"/wayland-7", "GNUPGHOME="+dir)
+		d.In.Project, d.Settings.Features = dir, f
+		d.Settings.Features.X11Server, d.Settings.Features.Sockets = dir+"/X7", []string{dir + "/agent"}
+		if err := d.Sockets(); !strings.Contains(refusal(err), "programs in the sandbox write") {
+			t.Errorf("%s in the project: %s", name, refusal(err))
+		}
+	}
+}
+
 func TestX11Display(t *testing.T) {
 	for socket, want := range map[string]string{"/tmp/.X11-unix/X7": "7", "/tmp/.X11-unix/X12": "12", "/tmp/X": "",
 		"/tmp/.X11-unix/X0/../Xy": "", "": "", "/tmp/.X11-unix/7": "", "/tmp/X7 ": "", "/tmp/X-1": ""} {

@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/relay"
 	"sbx.example/sbx/broker/internal/sshagent"
 )
 
@@ -29,7 +30,7 @@ func (d *Doors) sshAgent() error {
 		return &planner.Refusal{What: "--ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent",
 			Hint: "start one with ssh-agent, or leave the option out"}
 	}
-	canon, err := d.socket("--ssh-agent", p)
+	_, agent, err := d.hold("--ssh-agent", p)
 	if err != nil {
 		return err
 	}
@@ -37,13 +38,13 @@ func (d *Doors) sshAgent() error {
 	d.sshFiles()
 	d.relayed("--ssh-agent", Door{name: strings.Join(append([]string{"ssh-agent"}, d.Request.SSHKeys...), " "),
 		path: sshAgentInside, why: d.Settings.Origin("features.ssh_agent"), file: sshAgentRelay, of: "the SSH agent",
-		serve: d.sshRelay(canon)})
+		serve: d.sshRelay(agent)})
 	return nil
 }
 
-// sshRelay serves the SSH agent at socket through the filter.
-func (d *Doors) sshRelay(socket string) func(*net.UnixListener, Session, Refuser) {
-	opt := sshagent.Options{Agent: socket}
+// sshRelay serves the SSH agent through the filter.
+func (d *Doors) sshRelay(agent *relay.Upstream) func(*net.UnixListener, Session, Refuser) {
+	opt := sshagent.Options{Agent: agent}
 	for _, k := range d.Request.SSHKeys {
 		if k == "sign-git" {
 			opt.Mode = sshagent.SignGit

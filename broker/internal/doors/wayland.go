@@ -4,6 +4,7 @@ package doors
 
 import (
 	"errors"
+	"os"
 	"path"
 	"strconv"
 
@@ -30,20 +31,20 @@ func (d *Doors) wayland() error {
 		runtime := "/run/user/" + strconv.Itoa(int(d.In.Facts.UID))
 		display = path.Join(request.Absolute(d.Env, "XDG_RUNTIME_DIR", runtime), display)
 	}
-	compositor, err := d.socket("--wayland", display)
+	at, compositor, err := d.hold("--wayland", display)
 	if err != nil {
 		return err
 	}
 	d.In.Env = append(d.In.Env, "WAYLAND_DISPLAY="+waylandInside)
 	d.relayed("--wayland", Door{name: "wayland", path: waylandInside, why: d.Settings.Origin("features.wayland"),
 		file: waylandRelay, of: "the compositor", spawn: func(socket string) (func(), error) {
-			return sandboxedDisplay(compositor, socket, d.In.Session)
+			return sandboxedDisplay(at, compositor, socket, d.In.Session)
 		}})
 	return nil
 }
 
-// sandboxedDisplay makes the socket and hands it to the compositor.
-func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
+// sandboxedDisplay makes the socket and hands it to the compositor, whose own is at.
+func sandboxedDisplay(at string, compositor *relay.Upstream, socket, sid string) (func(), error) {
 	l, err := relay.Listen(socket)
 	if err != nil {
 		return nil, &planner.Refusal{What: "making the socket " + path.Base(socket) + " in the session's folder", Err: err,
@@ -54,14 +55,23 @@ func sandboxedDisplay(compositor, socket, sid string) (func(), error) {
 	if err == nil {
 		defer f.Close()
 		var stop func()
-		if stop, err = wayland.Listen(compositor, f, wayland.Context{Engine: "sbx", App: "sbx", Instance: sid}); err == nil {
+		if stop, err = handOver(compositor, f, sid); err == nil {
 			return stop, nil
 		}
 	}
 	hint := ""
 	if errors.Is(err, wayland.ErrUnknown) {
-		hint = "it would let a program inside see the screen, the clipboard and typed keys; --socket " + compositor +
-			" with --env WAYLAND_DISPLAY=" + compositor + " grants it as it is"
+		hint = "it would let a program inside see the screen, the clipboard and typed keys; --socket " + at +
+			" with --env WAYLAND_DISPLAY=" + at + " grants it as it is"
 	}
 	return nil, &planner.Refusal{What: "--wayland", Err: err, Hint: hint}
+}
+
+func handOver(compositor *relay.Upstream, l *os.File, sid string) (stop func(), err error) {
+	c, err := compositor.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return wayland.Listen(c, l, wayland.Context{Engine: "sbx", App: "sbx", Instance: sid})
 }

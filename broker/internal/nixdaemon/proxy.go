@@ -21,7 +21,7 @@ type Request struct {
 
 // Options of a Proxy.
 type Options struct {
-	Daemon  string            // path of the daemon's socket
+	Daemon  *relay.Upstream   // the daemon's socket
 	Store   string            // /nix/store
 	Network bool              // the session's network is open, so the daemon may use substituters
 	Fetch   bool              // builds may use the network: fixed outputs
@@ -62,11 +62,14 @@ type client struct {
 
 func (p *Proxy) serve(conn *net.UnixConn) {
 	daemon, err := p.Dial(p.opt.Daemon)
+	s := &client{p: p, in: newReader(conn), conn: conn, daemon: daemon, pid: p.PID(conn)}
 	if err != nil {
+		if p.opt.Refused != nil {
+			p.opt.Refused(Request{PID: s.pid, What: "connect", Reason: err.Error()})
+		}
 		return
 	}
 	defer p.Leave(daemon)
-	s := &client{p: p, in: newReader(conn), conn: conn, daemon: daemon, pid: p.PID(conn)}
 	if err := s.handshake(); err != nil {
 		return
 	}

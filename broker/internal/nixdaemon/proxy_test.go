@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/broker/internal/relay"
 )
 
 // daemon speaks enough of the protocol to be asked, and writes down what it was sent.
@@ -110,6 +112,16 @@ type dialog struct {
 	net.Conn
 	in *reader
 	t  *testing.T
+}
+
+// hold is a socket as a door has it.
+func hold(t *testing.T, socket string) *relay.Upstream {
+	t.Helper()
+	u, err := relay.Hold(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 func open(t *testing.T, opt Options) *dialog {
@@ -218,7 +230,7 @@ func TestOperations(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			up := newDaemon(t)
 			var refused []Request
-			c := open(t, Options{Daemon: up.sock, Store: "/nix/store", Refused: func(r Request) {
+			c := open(t, Options{Daemon: hold(t, up.sock), Store: "/nix/store", Refused: func(r Request) {
 				refused = append(refused,
 					r)
 			}})
@@ -264,7 +276,7 @@ func TestOptionsAreReduced(t *testing.T) {
 		{true, "connect-timeout", "1", false, false},
 	} {
 		up := newDaemon(t)
-		c := open(t, Options{Daemon: up.sock, Store: "/nix/store", Network: tc.network, Host: host})
+		c := open(t, Options{Daemon: hold(t, up.sock), Store: "/nix/store", Network: tc.network, Host: host})
 		c.send(setOptions([2]string{tc.name, tc.val}))
 		e, warned := c.outcome()
 		if e != "" {
@@ -287,7 +299,7 @@ func TestOptionsAreReduced(t *testing.T) {
 // What an earlier message has set holds on; who asks for the client what would be built must have set the same.
 func TestOptionsAddUp(t *testing.T) {
 	up := newDaemon(t)
-	c := open(t, Options{Daemon: up.sock, Store: t.TempDir(), Network: true})
+	c := open(t, Options{Daemon: hold(t, up.sock), Store: t.TempDir(), Network: true})
 	for _, o := range [][]byte{setOptions([2]string{"substituters", ""}), setOptions()} {
 		c.send(o)
 		c.outcome()
@@ -314,7 +326,7 @@ func TestOptionsAddUp(t *testing.T) {
 
 func TestOptionsComeFirst(t *testing.T) {
 	up := newDaemon(t)
-	c := open(t, Options{Daemon: up.sock, Store: "/nix/store"})
+	c := open(t, Options{Daemon: hold(t, up.sock), Store: "/nix/store"})
 	c.send(appendStr(appendNum(nil, 10), "/nix/store/x"))
 	if e, _ := c.outcome(); !strings.Contains(e, "must set options") || up.saw(10) {
 		t.Errorf("answer %q", e)
@@ -370,7 +382,7 @@ func TestBuilds(t *testing.T) {
 		if tc.unknown {
 			up.unknown = []string{"/s/late.drv"}
 		}
-		c := open(t, Options{Daemon: up.sock, Store: store, Network: tc.network, Fetch: tc.fetch})
+		c := open(t, Options{Daemon: hold(t, up.sock), Store: store, Network: tc.network, Fetch: tc.fetch})
 		c.send(setOptions())
 		c.outcome()
 		for _, op := range []uint64{opBuildPaths, opBuildWithResults} {
@@ -393,7 +405,7 @@ func TestBuilds(t *testing.T) {
 
 func TestImportsAreChecked(t *testing.T) {
 	up := newDaemon(t)
-	c := open(t, Options{Daemon: up.sock, Store: "/nix/store", Network: true})
+	c := open(t, Options{Daemon: hold(t, up.sock), Store: "/nix/store", Network: true})
 	b := appendNum(nil, opAddToStoreNar)
 	for _, s := range []string{"/nix/store/x", "", "sha256:0"} {
 		b = appendStr(b, s)
@@ -416,7 +428,7 @@ func TestImportsAreChecked(t *testing.T) {
 func TestOldAndWrongPeers(t *testing.T) {
 	up := newDaemon(t)
 	up.version = 1<<8 | 21
-	p := New(Options{Daemon: up.sock})
+	p := New(Options{Daemon: hold(t, up.sock)})
 	a, b := net.Pipe()
 	defer a.Close()
 	s := &client{p: p, in: newReader(b), conn: b}
@@ -444,11 +456,21 @@ func FuzzClient(f *testing.F) {
 	f.Add(setOptions([2]string{"post-build-hook", "/x"}))
 	f.Add(appendStr(appendNum(nil, 26), "/nix/store/x"))
 	f.Add(appendNum(appendStrs(appendNum(nil, opBuildPaths), []string{"/nix/store/x.drv!out"}), 0))
+	socket := filepath.Join(f.TempDir(), "daemon")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	dead, err := relay.Hold(socket)
+	if err != nil {
+		f.Fatal(err)
+	}
+	l.Close()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// Whatever comes, what reaches the daemon is one of the operations that are passed on, whole, and reads as what the
 		// filter took it for.
 		var sent bytes.Buffer
-		p := New(Options{Daemon: "/nonexistent", Store: "/nonexistent"})
+		p := New(Options{Daemon: dead, Store: "/nonexistent"})
 		s := &client{p: p, in: newReader(bytes.NewReader(b)), conn: discard{}, daemon: &kept{to: &sent}, version: newest}
 		for {
 			s.in.take()

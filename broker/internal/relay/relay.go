@@ -76,8 +76,8 @@ func (s *Server) Accept(l *net.UnixListener, each func(*net.UnixConn)) {
 }
 
 // Dial opens a connection to a socket of the host's. Whoever has it gives it to Leave.
-func (s *Server) Dial(path string) (net.Conn, error) {
-	c, err := net.Dial("unix", path)
+func (s *Server) Dial(to *Upstream) (*net.UnixConn, error) {
+	c, err := to.Connect()
 	if err != nil {
 		return nil, err
 	}

@@ -33,9 +33,9 @@ type Request struct {
 
 // Options of a Proxy.
 type Options struct {
-	Agent string   // path of the agent's socket
-	Mode  Mode     //
-	Keys  []string // fingerprints or comments of the keys that may be used; none means all
+	Agent *relay.Upstream // the agent's socket
+	Mode  Mode            //
+	Keys  []string        // fingerprints or comments of the keys that may be used; none means all
 	// Ask is asked before every signature; nil signs without a question.
 	Ask func(Request) bool
 	// Refused is told what was refused. It may be nil.
@@ -65,11 +65,12 @@ func (p *Proxy) Serve(l *net.UnixListener) { p.Accept(l, p.serve) }
 // serve answers one client. Each has a connection of its own to the agent, which ends with it.
 func (p *Proxy) serve(c *net.UnixConn) {
 	agent, err := p.Dial(p.opt.Agent)
+	s := &client{p: p, agent: agent, pid: p.PID(c)}
 	if err != nil {
+		s.refuse(Request{What: "connect", Reason: err.Error()})
 		return
 	}
 	defer p.Leave(agent)
-	s := &client{p: p, agent: agent, pid: p.PID(c)}
 	for {
 		m, err := readMessage(c)
 		if err != nil {

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/broker/internal/relay"
 )
 
 // upstream is an agent with two keys that signs everything and writes down what it was asked.
@@ -72,6 +74,16 @@ func (u *upstream) asked(t byte) bool {
 }
 
 // open starts a proxy and connects to it.
+// hold is a socket as a door has it.
+func hold(t *testing.T, socket string) *relay.Upstream {
+	t.Helper()
+	u, err := relay.Hold(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
 func open(t *testing.T, opt Options) net.Conn {
 	p := New(opt)
 	sock := filepath.Join(t.TempDir(), "proxy")
@@ -149,7 +161,7 @@ func TestFilter(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			u := newUpstream(t)
 			var refused []Request
-			c := open(t, Options{Agent: u.sock, Mode: tc.mode, Keys: tc.keys,
+			c := open(t, Options{Agent: hold(t, u.sock), Mode: tc.mode, Keys: tc.keys,
 				Refused: func(r Request) { refused = append(refused, r) }})
 			if a := call(t, c, tc.message); a[0] != tc.want {
 				t.Errorf("answer %d, want %d", a[0], tc.want)
@@ -170,7 +182,7 @@ func TestFilter(t *testing.T) {
 
 func TestListing(t *testing.T) {
 	u := newUpstream(t)
-	c := open(t, Options{Agent: u.sock, Keys: []string{"home"}})
+	c := open(t, Options{Agent: hold(t, u.sock), Keys: []string{"home"}})
 	ids, err := parseIdentities(call(t, c, []byte{msgRequestIdentities}))
 	if err != nil || len(ids) != 1 || string(ids[0].comment) != "home" {
 		t.Errorf("listed %v, %v", ids, err)
@@ -182,7 +194,7 @@ func TestAskedWithSubject(t *testing.T) {
 	commit := "tree 0\nauthor a\n\nmend the roof\n\nIt rained.\n"
 	var asked Request
 	answer := false
-	c := open(t, Options{Agent: u.sock, Mode: SignGit, Ask: func(r Request) bool { asked = r; return answer }})
+	c := open(t, Options{Agent: hold(t, u.sock), Mode: SignGit, Ask: func(r Request) bool { asked = r; return answer }})
 	m := signRequest{keyA[:], sshsig("git", commit), 0}.bytes()
 	if a := call(t, c, m); a[0] != msgFailure || u.asked(msgSignRequest) {
 		t.Error("signed although it was denied")
@@ -227,7 +239,7 @@ func TestAskedWithSubject(t *testing.T) {
 func TestHostileClients(t *testing.T) {
 	u := newUpstream(t)
 	for _, raw := range [][]byte{{0, 0, 0, 0}, {0xff, 0xff, 0xff, 0xff}, {0, 4, 0, 1}, {0, 0}} {
-		c := open(t, Options{Agent: u.sock})
+		c := open(t, Options{Agent: hold(t, u.sock)})
 		c.Write(raw)
 		c.(*net.UnixConn).CloseWrite()
 		if a, err := readMessage(c); err == nil {
@@ -235,7 +247,7 @@ func TestHostileClients(t *testing.T) {
 		}
 	}
 	// The next client is served as if nothing had been.
-	c := open(t, Options{Agent: u.sock})
+	c := open(t, Options{Agent: hold(t, u.sock)})
 	if a := call(t, c, []byte{msgRequestIdentities}); a[0] != msgIdentitiesAnswer {
 		t.Error("not served after hostile clients")
 	}

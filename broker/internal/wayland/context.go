@@ -34,14 +34,9 @@ const (
 // maxGlobals bounds what is read before the compositor has answered, in messages.
 const maxGlobals = 4096
 
-// Listen has the compositor at socket serve l. It goes on doing so after stop was called for those who are connected,
+// Listen has the compositor behind conn serve l. It goes on doing so after stop was called for those who are connected,
 // and for nobody else.
-func Listen(socket string, l *os.File, c Context) (stop func(), err error) {
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
+func Listen(conn *net.UnixConn, l *os.File, c Context) (stop func(), err error) {
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	p := &peer{conn: conn}
 	name, err := p.find()

@@ -36,7 +36,12 @@ func answer(t *testing.T, said []byte) error {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	stop, err := Listen(filepath.Join(dir, "c"), f, Context{"sbx", "sbx", "s"})
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: filepath.Join(dir, "c"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stop, err := Listen(c, f, Context{"sbx", "sbx", "s"})
 	if err == nil {
 		stop()
 	}
