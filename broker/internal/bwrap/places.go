@@ -207,8 +207,18 @@ func (l *layer) tops() (out []string) {
 	for p := range l.served {
 		out = append(out, p)
 	}
-	slices.Sort(out)
-	return slices.CompactFunc(out, func(a, b string) bool { return strings.HasPrefix(b, a+"/") })
+	return outermost(out)
+}
+
+// outermost are the paths of a list that do not lie in another of it, each once, sorted. The list is changed.
+func outermost(list []string) (out []string) {
+	slices.Sort(list)
+	for _, p := range list { // what holds p comes before it
+		if !slices.ContainsFunc(out, func(top string) bool { return inside(p, top) != "" }) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // shown are the names that the directories show whatever becomes of the host's: beside those that are missing there all

@@ -191,6 +191,8 @@ func TestMissingPlaces(t *testing.T) {
 		{"below one of its directories", "--bind $TOP/w /w --tmpfs /w/sub/x --ro-bind /dev/null /w/way/y",
 			"dir     /w mode=0755\nbind    /w from /w rw\nfuse    /w/dir from /w/dir rw\nfuse    /w/sub from /w/sub rw\n" +
 				"tmpfs   /w/sub/x mode=0755\nbind    /w/dir/y from /dev/null ro\n"},
+		{"in a directory and in one below it", "--bind $TOP/w /w --tmpfs /w/x --tmpfs /w/sub/x",
+			"dir     /w mode=0755\nfuse    /w from /w rw\ntmpfs   /w/x mode=0755\ntmpfs   /w/sub/x mode=0755\n"},
 		{"two levels", "--bind $TOP/w /w --tmpfs /w/p/q",
 			"dir     /w mode=0755\nfuse    /w from /w rw\ntmpfs   /w/p mode=0755\ndir     /w/p/q mode=0755\n" +
 				"tmpfs   /w/p/q mode=0755\n"},
