@@ -328,7 +328,8 @@ var mayImport = map[string][]string{
 	// sbx in bubblewrap's words: no policy; session: where records are; arbiter, askfs: what live is told of who asks
 	"broker/internal/bwrap": {"audit", "broker/internal/arbiter", "broker/internal/child",
 		"broker/internal/gate/askfs", "broker/internal/gate/gatefs",
-		"broker/internal/gate/served", "broker/internal/session",
+		"broker/internal/gate/served", "broker/internal/host", // host: what is mounted below a directory that is shown
+		"broker/internal/session",
 		"broker/internal/steps", "broker/plan", "seccompbpf", "shared/stage"},
 	// the command line
 	"broker/internal/cli": {"audit", "broker/internal/held", "broker/internal/seatbelt",

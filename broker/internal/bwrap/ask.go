@@ -62,7 +62,7 @@ func (d *drawing) hides(p string, k kind) string {
 	default:
 		from = l.behind(p)
 	}
-	if ofKernel(from) || d.view.host.at(from).kind != k ||
+	if d.view.host.at(from).kind != k || ofKernel(from) ||
 		slices.ContainsFunc(d.hidden, func(h string) bool { return inside(from, h) != "" }) {
 		return ""
 	}

@@ -6,9 +6,12 @@ import (
 	"path"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/gate/gatefs"
 	"sbx.example/sbx/broker/internal/gate/served"
+	hosts "sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -29,20 +32,60 @@ type Under interface {
 	Blocked() []audit.Event
 }
 
-// ofKernel says whether a path of the host's is in a file system of the kernel's, where people keep nothing.
+// kernels are the file systems in which the kernel shows itself (statfs(2)).
+var kernels = [...]int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEVPTS_SUPER_MAGIC, unix.CGROUP_SUPER_MAGIC,
+	unix.CGROUP2_SUPER_MAGIC, unix.HUGETLBFS_MAGIC, unix.SECURITYFS_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC,
+	unix.BPF_FS_MAGIC, unix.BINFMTFS_MAGIC, unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC, unix.SELINUX_MAGIC,
+	unix.NSFS_MAGIC, mqueueMagic}
+
+const (
+	mqueueMagic = 0x19800202 // linux/ipc/mqueue.c
+	shm         = "/dev/shm"
+)
+
+// ofKernel says whether what the host has at a path is the kernel's, where people keep nothing: a device, one of its
+// file systems, or the one at /dev, which is of the same type as others. Where that holds /dev/shm too, that is people's.
 func ofKernel(p string) bool {
-	return slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(top string) bool { return inside(p, top) != "" })
+	var at, dev unix.Stat_t
+	var fs unix.Statfs_t
+	if unix.Stat(p, &at) != nil || unix.Statfs(p, &fs) != nil {
+		return false
+	}
+	kind := at.Mode & unix.S_IFMT
+	return kind == unix.S_IFCHR || kind == unix.S_IFBLK || slices.Contains(kernels[:], int64(fs.Type)) ||
+		inside(p, "/dev") != "" && inside(p, shm) == "" && unix.Stat("/dev", &dev) == nil && at.Dev == dev.Dev
+}
+
+// kept are the host's places in which people keep things of those that a bind of p shows: p, or, as mounts below it are
+// shown as well, what is not the kernel's below /dev. In /proc and /sys nobody makes a place for one.
+func (d *drawing) kept(p string) ([]string, error) {
+	switch {
+	case !ofKernel(p):
+		return []string{p}, nil
+	case inside(p, "/dev") == "":
+		return nil, nil
+	}
+	mounts, err := hosts.Mounts()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, at := range append(hosts.Below(mounts, p), shm) {
+		if k := d.view.host.at(at).kind; inside(at, p) != "" && (k == directory || k == regular) && !ofKernel(at) {
+			out = append(out, at)
+		}
+	}
+	return outermost(out), nil
 }
 
 // shown are the host's paths that operations show to be read, and to be written.
 func shown(ops []operation) (read, write []string) {
 	for i := range ops {
-		switch o := &ops[i]; {
-		case o.source == "" || ofKernel(o.source):
-		case o.do == bindRO:
-			read = append(read, o.source)
-		case o.do == bindRW, o.do == bindDev, o.do == overlayRW:
-			write = append(write, o.source)
+		switch o := &ops[i]; o.do {
+		case bindRO:
+			read = append(read, o.kept...)
+		case bindRW, bindDev, overlayRW:
+			write = append(write, o.kept...)
 		}
 		read = append(read, ops[i].layers...)
 	}
@@ -77,7 +120,7 @@ func (d *drawing) serves(at, source string) bool {
 // guard settles how a bind that is written is held. A directory is served, so that guarded names stay as they are in it
 // and secrets do not exist; what is guarded itself is read-only.
 func (d *drawing) guard(o *operation, m *plan.Mount, l *layer) error {
-	if d.under == nil || l.ro || ofKernel(o.source) {
+	if d.under == nil || l.ro || !slices.Contains(o.kept, o.source) {
 		return nil
 	}
 	secret := slices.ContainsFunc(d.hidden, func(h string) bool { return inside(o.source, h) != "" }) // it is covered
@@ -94,6 +137,22 @@ func (d *drawing) guard(o *operation, m *plan.Mount, l *layer) error {
 		return fail("bwrap.enforce: %s cannot be guarded: /dev/fuse cannot be opened", o.source)
 	default:
 		l.served = map[string][]name{m.Target: nil}
+	}
+	return nil
+}
+
+// guardBelow guards what people keep below a directory of the kernel's that is bound to be written at target.
+func (d *drawing) guardBelow(o *operation, target string) error {
+	if d.under == nil || o.do == bindRO {
+		return nil
+	}
+	for _, k := range o.kept {
+		if rel := inside(k, o.source); rel != "/" {
+			below := operation{do: bindRW, source: k, dest: path.Join(target, rel), perms: -1, fd: -1, kept: []string{k}}
+			if err := d.bind(&below); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

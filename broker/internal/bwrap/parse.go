@@ -43,7 +43,8 @@ type operation struct {
 	fd     int // -1: none
 	perms  int // -1: as usual
 	size   uint64
-	try    bool // nothing is done where source does not exist
+	try    bool     // nothing is done where source does not exist
+	kept   []string // see drawing.kept, where something holds under the words
 }
 
 // request is what was asked for.

@@ -78,7 +78,11 @@ func (d *drawing) sources(o *operation) error {
 	}
 	switch o.do {
 	case bindRW, bindRO, bindDev, overlayRW:
-		if err := resolve(&o.source); err != nil {
+		err := resolve(&o.source)
+		if err == nil && o.source != "" && (d.under != nil || d.asks != nil) {
+			o.kept, err = d.kept(o.source)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -201,6 +205,7 @@ func (d *drawing) bind(o *operation) error {
 	if err == nil {
 		d.mount(m, l)
 		d.cover(l)
+		err = d.guardBelow(o, m.Target)
 	}
 	return err
 }
