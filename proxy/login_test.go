@@ -23,9 +23,10 @@ import (
 // newLogin is a lab with a login at three.test, whose tokens one.test takes.
 func newLogin(t *testing.T, answer http.HandlerFunc) *lab {
 	return newLab(t, func(c *proxied.Config) {
-		c.Secrets = []proxied.Secret{{Name: "me", Fields: []string{"access_token", "refresh_token"}}}
+		c.Secrets = []proxied.Secret{{Name: "me", Fields: []string{"access_token", "refresh_token"},
+			Allow: []string{"GET /x", "GET /other"}}}
 		c.Sites[0].Places = []proxied.Place{{Secret: "me", Header: "Authorization", Format: "Bearer {}"}}
-		c.Sites = append(c.Sites, proxied.Site{Host: "three.test", Port: 443, Allow: []string{"GET /other"},
+		c.Sites = append(c.Sites, proxied.Site{Host: "three.test", Port: 443,
 			Logins: []proxied.Login{{Secret: "me", Path: "/oauth/token"}}})
 	}, answer)
 }

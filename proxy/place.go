@@ -8,15 +8,19 @@ import (
 	"net/url"
 	"strings"
 
+	"sbx.example/sbx/proxy/sigv4"
 	"sbx.example/sbx/shared/proxied"
 )
 
 // put puts the values of secrets into a request, each only where it belongs at this site. used are those that were put
 // in.
-func (p *proxy) put(site *proxied.Site, r *http.Request) (used []*secret) {
+func (p *proxy) put(site *site, r *http.Request) (used []*secret) {
 	for i, at := range site.Places {
 		s := p.secret(at.Secret)
 		if s.value == "" && s.aws == nil { // a login that nobody has, or that has ended
+			continue
+		}
+		if site.withholds(s, r) != "" { // a login's placeholder was not known when the request was looked at
 			continue
 		}
 		if site.Inject && i == 0 {
@@ -53,6 +57,16 @@ func inject(at proxied.Place, s *secret, r *http.Request) {
 		q.Set(at.Query, s.value)
 		r.URL.RawQuery = q.Encode()
 	}
+}
+
+// carried says whether the placeholder stands in a request where the value belongs.
+func carried(at proxied.Place, s *secret, r *http.Request) bool {
+	if at.AWS {
+		c, ok := sigv4.Read(r)
+		return ok && c.ID == s.Placeholder
+	}
+	u := *r.URL
+	return place(at, s, &http.Request{URL: &u, Header: r.Header.Clone()})
 }
 
 // place replaces the placeholder where it belongs, and says whether it stood there.

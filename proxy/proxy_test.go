@@ -798,9 +798,9 @@ func TestOwnAddress(t *testing.T) {
 func TestVersions(t *testing.T) {
 	l := newLab(t, func(c *proxied.Config) {
 		c.Listeners = append(c.Listeners, proxied.Listener{Port: 48480, Site: 0})
-		c.Sites[0].Versioned, c.Sites[0].Allow = []string{"/v1/messages"},
-			[]string{"GET /v1/**", "GET /api/**", "GET /messages"}
+		c.Sites[0].Versioned = []string{"/v1/messages"}
 	}, nil)
+	l.p.secrets[0].Allow = []string{"GET /v1/**", "GET /api/**", "GET /messages"}
 	for _, path := range []string{"/messages", "/messages/a%2Fb?q", "/v1/messages", "/messagesx", "/api/messages"} {
 		resp, err := http.Get("http://" + l.addr + path)
 		if err != nil {
@@ -825,8 +825,8 @@ func TestVersions(t *testing.T) {
 
 // What no rule allows is refused, and not asked outside.
 func TestRules(t *testing.T) {
-	rules := []string{"GET /repos/**", "POST /repos/me/*/pulls", "* /any"}
-	l := newLab(t, func(c *proxied.Config) { c.Sites[0].Allow = rules }, nil)
+	l := newLab(t, nil, nil)
+	l.p.secrets[0].Allow = []string{"GET /repos/**", "POST /repos/me/*/pulls", "* /any"}
 	c := l.connect("one.test")
 	in := bufio.NewReader(c)
 	asked := 0
@@ -865,6 +865,50 @@ func TestRules(t *testing.T) {
 		t.Errorf("%d requests left, want %d", n, asked)
 	}
 	l.used("a refusal", func(u proxied.Use) bool { return u.Status == 403 && u.Refused == "no rule allows GET /user" })
+}
+
+// Of two credentials of one host each is put in where its own rules allow it, whatever those of the other say. What
+// carries none passes where one of them allows it.
+func TestRulesOfEachCredential(t *testing.T) {
+	const first, second = ghost, "sbx-placeholder-two-abcdefgh"
+	encoded := "%73" + first[1:]
+	for name, x := range map[string]struct {
+		one, two []string // rules
+		request  string
+		carried  []string
+		want     int
+	}{
+		"its own rule":           {[]string{"GET /**"}, []string{"POST /gists"}, "GET /x", []string{first}, 200}, // controls
+		"the other's own":        {[]string{"GET /**"}, []string{"POST /gists"}, "POST /gists", []string{second}, 200},
+		"another's rule":         {[]string{"GET /**"}, []string{"POST /gists"}, "POST /gists", []string{first}, 403},
+		"another without rules":  {[]string{"GET /**"}, nil, "POST /gists", []string{first}, 403},
+		"beside one with rules":  {[]string{"GET /**"}, nil, "POST /gists", []string{second}, 200},
+		"both":                   {[]string{"GET /**"}, nil, "POST /gists", []string{second, first}, 403},
+		"an empty list":          {[]string{}, nil, "GET /x", []string{first}, 403},
+		"encoded in the address": {[]string{"GET /**"}, nil, "POST /gists?key=" + encoded, nil, 403},
+		"none, in the union":     {[]string{"GET /**"}, []string{"POST /gists"}, "POST /gists", nil, 200},
+		"none, outside of it":    {[]string{"GET /**"}, []string{"POST /gists"}, "PUT /gists", nil, 403},
+		"none, and no rules":     {[]string{}, nil, "PUT /gists", nil, 200},
+		"none, and empty lists":  {[]string{}, []string{}, "GET /x", nil, 403},
+	} {
+		l := newLab(t, func(c *proxied.Config) {
+			c.Sites[0].Places = append(c.Sites[0].Places, proxied.Place{Secret: "one", Query: "key"},
+				proxied.Place{Secret: "two", Header: "X-Two", Format: "{}"})
+		}, nil)
+		l.p.secrets[0].Allow, l.p.secrets[1].Allow = x.one, x.two
+		head := map[string]string{}
+		for _, p := range x.carried {
+			head[map[string]string{first: "Authorization", second: "X-Two"}[p]] = p
+		}
+		method, path, _ := strings.Cut(x.request, " ")
+		status, _, text := l.do(l.client(false), method, "https://one.test"+path, head, nil)
+		if status != x.want {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+		if asked := len(l.servers["one.test"].requests()); (asked == 1) != (x.want == 200) {
+			t.Errorf("%s: %d requests left", name, asked)
+		}
+	}
 }
 
 // A credential that is wrong or has expired is the server's to refuse, and on record so.

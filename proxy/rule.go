@@ -8,8 +8,49 @@ import (
 	"strings"
 )
 
-// permits says whether one of a site's rules allows a request, and else why not. No rules allow everything. A path that
-// servers read in more than one way matches no rule.
+// unallowed says why the rules of credentials do not let a request through; "" if they do. Each credential that it
+// carries has to allow it. Where it carries none, one of those that go to the server has to.
+func (s *site) unallowed(r *http.Request) (why string) {
+	carries := false
+	for i, at := range s.Places {
+		k := s.p.secret(at.Secret)
+		if s.Inject && i == 0 || carried(at, k, r) {
+			if why = s.withholds(k, r); why != "" {
+				return why
+			}
+			carries = true
+		}
+	}
+	if carries || s.loginAt(r) != nil {
+		return ""
+	}
+	list := make([]string, 0, len(s.Places)+len(s.Logins))
+	for _, at := range s.Places {
+		list = append(list, at.Secret)
+	}
+	for _, at := range s.Logins {
+		list = append(list, at.Secret)
+	}
+	for _, name := range list {
+		if why = s.withholds(s.p.secret(name), r); why == "" {
+			return ""
+		}
+	}
+	return why
+}
+
+// withholds says why a credential's own rules have its value not put into a request; "" if they have not. The token
+// endpoint of a login is always asked.
+func (s *site) withholds(k *secret, r *http.Request) (why string) {
+	if l := s.loginAt(r); l != nil && l.Name == k.Name {
+		return ""
+	}
+	_, why = permits(k.Allow, r)
+	return why
+}
+
+// permits says whether one of a credential's rules allows a request, and else why not. No rules allow everything. A
+// path that servers read in more than one way matches no rule.
 func permits(rules []string, r *http.Request) (ok bool, why string) {
 	if rules == nil {
 		return true, ""

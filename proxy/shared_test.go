@@ -228,6 +228,21 @@ func TestSessionsBeginWithoutALogin(t *testing.T) {
 	}
 }
 
+// A placeholder that a session hears of only while it looks at a request is put in where the login's rules allow it.
+func TestRulesOfALoginThatIsNew(t *testing.T) {
+	for method, want := range map[string]string{"GET": "Bearer REAL-access-", "POST": "Bearer sbx-placeholder-"} {
+		a := newShares(t, &rotating{})
+		a.conf.Sites[0].Places = append(a.conf.Sites[0].Places, proxied.Place{Secret: "two", Header: "X-Two", Format: "{}"})
+		b := a.another()
+		got := a.sign("code=x")
+		b.do(b.client(false), method, "https://one.test/x", map[string]string{"Authorization": "Bearer " + got.Access}, nil)
+		list := a.servers["one.test"].requests()
+		if sent := list[len(list)-1].Header.Get("Authorization"); !strings.HasPrefix(sent, want) {
+			t.Errorf("%s: %s", method, sent)
+		}
+	}
+}
+
 // The same request, of many programs at once, asks the token endpoint once: those that wait get what the first one got.
 // Others are made one after the other, each with the token that is the last then.
 func TestTurns(t *testing.T) {

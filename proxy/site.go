@@ -69,34 +69,14 @@ type exchangeKey struct{}
 // ServeHTTP carries out what the site's rules allow.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why string) { s.refuse(w, r, status, why) }
-	allow, login := s.Allow, s.loginAt(r)
-	if login != nil {
-		allow = nil
-	}
-	switch ok, why := permits(allow, r); {
-	case r.Method == http.MethodConnect:
-		refuse(http.StatusMethodNotAllowed, "CONNECT to "+r.Host)
-		return
-	case !ok:
-		refuse(http.StatusForbidden, why)
-		return
-	case upgrades(r) && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
-		refuse(http.StatusNotImplemented, "a change of the protocol to another than websocket")
-		return
-	case len(s.Logins) > 0 && ambiguousPath(r) != "":
-		refuse(http.StatusForbidden, ambiguousPath(r)+", and the host has a token endpoint")
-		return
-	case s.meter != nil && ambiguous(r) != "":
-		refuse(http.StatusForbidden, ambiguous(r)+", and endpoint "+s.meter.Name+" counts requests by them")
-		return
-	case s.meter != nil && s.meter.bounded() && upgrades(r):
-		refuse(http.StatusNotImplemented, "a websocket: what it uses of endpoint "+s.meter.Name+" cannot be counted")
+	if status, why := s.unfit(r); why != "" {
+		refuse(status, why)
 		return
 	}
 	if s.marked(w, r) {
 		return
 	}
-	x := &exchange{site: s.index, asked: r.ContentLength, login: login}
+	x := &exchange{site: s.index, asked: r.ContentLength, login: s.loginAt(r)}
 	ctx, end, why := s.p.orders.begin(w, r, x)
 	defer end()
 	defer x.places.leave()
@@ -126,6 +106,26 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r = r.WithContext(ctx); s.signed(w, r, x) {
 		s.forward.ServeHTTP(bareHints{w}, r)
 	}
+}
+
+// unfit says why a request is not made whatever has been used and decided; "" if nothing in its head is against it.
+func (s *site) unfit(r *http.Request) (status int, why string) {
+	refused := s.unallowed(r)
+	switch {
+	case r.Method == http.MethodConnect:
+		return http.StatusMethodNotAllowed, "CONNECT to " + r.Host
+	case refused != "":
+		return http.StatusForbidden, refused
+	case upgrades(r) && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		return http.StatusNotImplemented, "a change of the protocol to another than websocket"
+	case len(s.Logins) > 0 && ambiguousPath(r) != "":
+		return http.StatusForbidden, ambiguousPath(r) + ", and the host has a token endpoint"
+	case s.meter != nil && ambiguous(r) != "":
+		return http.StatusForbidden, ambiguous(r) + ", and endpoint " + s.meter.Name + " counts requests by them"
+	case s.meter != nil && s.meter.bounded() && upgrades(r):
+		return http.StatusNotImplemented, "a websocket: what it uses of endpoint " + s.meter.Name + " cannot be counted"
+	}
+	return 0, ""
 }
 
 // newest has the tokens of logins be those that were issued last, and says why the request is not made. What cannot be
@@ -245,7 +245,7 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 	x := out.Context().Value(exchangeKey{}).(*exchange)
-	x.used = s.p.put(s.Site, out)
+	x.used = s.p.put(s, out)
 	if !slices.Equal(out.Header["Accept-Encoding"], []string{"identity"}) {
 		// Go asks for gzip then and unpacks it: what the server sends back can be looked at.
 		out.Header.Del("Accept-Encoding")

@@ -52,6 +52,7 @@ type Secret struct {
 	// Key of an AWS access key is what stands for its secret, as Placeholder does for its id; "": it is none
 	Key    string
 	Scopes []string // what that may sign for: "SERVICE" or "SERVICE/REGION"
+	Allow  []string // the requests that may carry it: "METHOD /path"; nil: all
 	Sealed bool     // what can be read is encrypted
 	Keys   string   // the folder whose key opens it
 	// Fields of a login: those of the token endpoint's answers that are tokens, the one that requests carry first. Its
@@ -72,8 +73,7 @@ type Site struct {
 	Versioned []string
 	Places    []Place
 	Logins    []Login
-	Allow     []string // "METHOD /path"; nil: everything
-	Inject    bool     // the first place's value is put in whatever the client says
+	Inject    bool // the first place's value is put in whatever the client says
 	// Budget of an endpoint; nil: there is none
 	Budget *Budget
 }

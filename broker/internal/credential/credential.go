@@ -203,7 +203,6 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 		}
 		s := &g.sites[site]
 		s.Places = append(s.Places, p.proxied(x.Name))
-		x.bound(s)
 		if x.Login != "" { // its placeholder is not known here
 			if p.basic && k.helper != "" {
 				g.git(p.host, k.helper)
@@ -239,13 +238,6 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 		setEnv(in, v[0], v[1])
 	}
 	return nil
-}
-
-// bound has a site let through what the credential's settings allow. An empty list allows nothing.
-func (x *granted) bound(s *proxied.Site) {
-	if x.Allow != nil {
-		s.Allow = append(append([]string{}, s.Allow...), x.Allow...)
-	}
 }
 
 func (p place) proxied(secret string) proxied.Place {

@@ -4,6 +4,7 @@ package credential
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -216,12 +217,13 @@ func TestLogins(t *testing.T) {
 	api, auth := g.sites[0], g.sites[1]
 	bearer := proxied.Place{Secret: c.Name, Header: "Authorization", Format: "Bearer {}"}
 	if api.Host != "api.anthropic.com" || !slices.Equal(api.Places, []proxied.Place{bearer}) || len(api.Logins) > 0 ||
-		auth.Host != "auth.test" || auth.Port != 8443 || len(auth.Places) > 0 || !slices.Equal(auth.Allow, c.Allow) ||
+		auth.Host != "auth.test" || auth.Port != 8443 || len(auth.Places) > 0 ||
 		!slices.Equal(auth.Logins, []proxied.Login{{Secret: c.Name, Path: "/oauth/token"}}) || len(in.Env) > 0 {
 		t.Errorf("%+v %q", g.sites, in.Env)
 	}
 	s := g.configuration(network.Addresses{}).Secrets[0]
-	if !s.Sealed || s.Placeholder != "" || !slices.Equal(s.Fields, []string{"access_token", "refresh_token", "id_token"}) {
+	if !s.Sealed || s.Placeholder != "" || !slices.Equal(s.Allow, c.Allow) ||
+		!slices.Equal(s.Fields, []string{"access_token", "refresh_token", "id_token"}) {
 		t.Errorf("%+v", s)
 	}
 	conf := g.configuration(network.Addresses{})
@@ -290,26 +292,28 @@ func TestEndpointsInLongFolders(t *testing.T) {
 	}
 }
 
-// An empty list of requests allows none: it is no list that is missing. Those of several credentials are all allowed.
+// An empty list of requests allows none: it is no list that is missing. Each credential has its own.
 func TestAllowsNothing(t *testing.T) {
-	for name, x := range map[string]struct {
-		lists [][]string
-		want  []string
-	}{
-		"no list":      {[][]string{nil}, nil}, // control
-		"an empty one": {[][]string{{}}, []string{}},
-		"and another":  {[][]string{{}, {"GET /a"}, nil}, []string{"GET /a"}},
-	} {
-		g := grants()
-		for i, allow := range x.lists {
-			c := policy.Credential{Name: "x" + strconv.Itoa(i), Hosts: []string{"a.test"}, Allow: allow}
-			g.known[c.Name] = c
-			if err := g.add(c.Name, "--with", &planner.Input{}); err != nil {
-				t.Fatal(err)
-			}
+	g := grants()
+	lists := [][]string{nil, {}, {"GET /a"}}
+	for i, allow := range lists {
+		c := policy.Credential{Name: "x" + strconv.Itoa(i), Hosts: []string{"a.test"}, Allow: allow}
+		g.known[c.Name] = c
+		if err := g.add(c.Name, "--with", &planner.Input{}); err != nil {
+			t.Fatal(err)
 		}
-		if got := g.sites[0].Allow; (got == nil) != (x.want == nil) || !slices.Equal(got, x.want) {
-			t.Errorf("%s: %#v, want %#v", name, got, x.want)
+	}
+	text, err := json.Marshal(g.configuration(network.Addresses{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf proxied.Config // as sbx-proxy reads it
+	if err := json.Unmarshal(text, &conf); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range lists {
+		if got := conf.Secrets[i].Allow; (got == nil) != (want == nil) || !slices.Equal(got, want) {
+			t.Errorf("%#v, want %#v", got, want)
 		}
 	}
 }

@@ -68,7 +68,6 @@ func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
 			own = k
 		}
 		site.Places = []proxied.Place{places(x.Credential, own)[0].proxied(x.Name)}
-		site.Allow = x.Allow
 	}
 	g.names = append(g.names, "endpoint "+e.Name)
 	g.sites = append(g.sites, site)

@@ -40,7 +40,6 @@ func (g *Grants) addLogin(x granted, variable string, in *planner.Input) error {
 			x.Login, Hint: "grant one of the two"}
 	}
 	s.Logins = append(s.Logins, proxied.Login{Secret: x.Name, Path: at})
-	x.bound(s) // the token endpoint itself is always asked
 	return g.keepFolder(x.Credential, variable, in)
 }
 

@@ -134,7 +134,8 @@ func (g *Grants) configuration(to network.Addresses) proxied.Config {
 		Roots: host.Lookup(g.by.Env, "SSL_CERT_FILE")}
 	for _, x := range g.list {
 		conf.Secrets = append(conf.Secrets, proxied.Secret{Name: x.Name, Placeholder: x.placeholder,
-			Key: x.key, Scopes: x.AWSSigV4, Sealed: x.Sealed(), Keys: g.sealed, Fields: x.fields(), Login: x.Login})
+			Key: x.key, Scopes: x.AWSSigV4, Allow: x.Allow, Sealed: x.Sealed(), Keys: g.sealed, Fields: x.fields(),
+			Login: x.Login})
 	}
 	return conf
 }
