@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,6 +50,9 @@ func (m *meter) admit(model string) *denial {
 	defer m.mu.Unlock()
 	if len(m.Models) > 0 && !matchModel(m.Models, model) {
 		return &denial{kind: noModel, text: "endpoint " + m.Name + " does not allow the model " + strconv.Quote(model)}
+	}
+	if _, ok := m.price(model); m.Cents > 0 && !ok {
+		return &denial{kind: noModel, text: "endpoint " + m.Name + " has no price for the model " + strconv.Quote(model)}
 	}
 	now := m.clocked()
 	if no := m.fullAt(now); no != nil {
@@ -99,23 +103,32 @@ func (m *meter) add(model string, in, out int64) proxied.Spent {
 	defer m.mu.Unlock()
 	m.spent.In += in
 	m.spent.Out += out
-	price, ok := m.Prices[model]
-	if !ok {
-		price = m.Prices["*"]
-	}
+	price, _ := m.price(model)
 	m.micro += in*price.In + out*price.Out // cents for a million tokens are millionths of a cent for one
 	m.spent.Cents = (m.micro + microcents - 1) / microcents
 	return m.spent
 }
 
-// matchModel says whether a list has a model; a name in it may end in *.
-func matchModel(list []string, model string) bool {
-	for _, want := range list {
-		if head, ok := strings.CutSuffix(want, "*"); want == model || ok && strings.HasPrefix(model, head) {
-			return true
+// price is what a model costs: as the longest name says that is its own.
+func (m *meter) price(model string) (proxied.Price, bool) {
+	best, found := "", false
+	for name := range m.Prices {
+		if namesModel(name, model) && (!found || name == model || len(name) > len(best) && best != model) {
+			best, found = name, true
 		}
 	}
-	return false
+	return m.Prices[best], found
+}
+
+// matchModel says whether a list has a model.
+func matchModel(list []string, model string) bool {
+	return slices.ContainsFunc(list, func(name string) bool { return namesModel(name, model) })
+}
+
+// namesModel says whether a name is a model's; it may end in *.
+func namesModel(name, model string) bool {
+	head, ok := strings.CutSuffix(name, "*")
+	return name == model || ok && strings.HasPrefix(model, head)
 }
 
 // answer says no as the API itself would.

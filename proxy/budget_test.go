@@ -92,6 +92,10 @@ func TestBounds(t *testing.T) {
 		"tokens, exact": {proxied.Budget{Tokens: 1_000_000, API: "openai"}, 1, 429, `"code":"insufficient_quota"`},
 		"money": {proxied.Budget{Cents: 150, API: "gemini", Prices: map[string]proxied.Price{"m": {In: 100,
 			Out: 100}}}, 2, 429, "RESOURCE_EXHAUSTED"},
+		"money, a pattern": {proxied.Budget{Cents: 150, API: "openai", Prices: map[string]proxied.Price{"m*": {In: 100,
+			Out: 100}}}, 2, 429, `"code":"insufficient_quota"`},
+		"money, no price": {proxied.Budget{Cents: 150, API: "openai", Prices: map[string]proxied.Price{"n*": {In: 100,
+			Out: 100}}}, 0, 404, `"code":"model_not_found"`},
 		"rate":           {proxied.Budget{Rate: 3, API: "anthropic"}, 3, 429, `"type":"rate_limit_error"`},
 		"another model":  {proxied.Budget{Models: []string{"n", "o*"}, API: "openai"}, 0, 404, `"code":"model_not_found"`},
 		"a listed model": {proxied.Budget{Models: []string{"n", "m*"}, Requests: 1, API: "openai"}, 1, 429, "quota"},
@@ -111,6 +115,21 @@ func TestBounds(t *testing.T) {
 		if n := len(l.servers["one.test"].requests()); n != x.ok {
 			t.Errorf("%s: %d requests left, want %d", name, n, x.ok)
 		}
+	}
+}
+
+// The price of a model is that of the longest name that is its own.
+func TestPrices(t *testing.T) {
+	m := &meter{Budget: &proxied.Budget{Prices: map[string]proxied.Price{"*": {In: 1}, "gpt-5*": {In: 2},
+		"gpt-5-mini*": {In: 3}, "gpt-5": {In: 4}}}}
+	for model, want := range map[string]int64{"gpt-5": 4, "gpt-5-pro": 2, "gpt-5-mini-x": 3, "gpt-4": 1, "": 1} {
+		if got, ok := m.price(model); got.In != want || !ok {
+			t.Errorf("%q: %+v %v", model, got, ok)
+		}
+	}
+	delete(m.Prices, "*")
+	if got, ok := m.price("gpt-4"); ok {
+		t.Errorf("one without: %+v", got)
 	}
 }
 

@@ -112,7 +112,7 @@ type Budget struct {
 	Requests int64
 	Tokens   int64
 	Cents    int64            // of the money that tokens cost
-	Prices   map[string]Price // by model; "" is any other
+	Prices   map[string]Price // by model; a name may end in *
 	Rate     int64            // requests a minute
 }
 

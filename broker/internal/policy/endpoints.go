@@ -22,7 +22,7 @@ type Endpoint struct {
 	Tokens     int
 	Rate       int    // requests a minute
 	Money      string // that tokens may cost: "2.50"
-	// Prices are what a million tokens cost, in and out, by model: "3.00/15.00"; "*" is any other model
+	// Prices are what a million tokens cost, in and out, by model: "3.00/15.00"; a name may end in *
 	Prices map[string]string
 	Origin Origin
 }
