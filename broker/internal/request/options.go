@@ -220,7 +220,7 @@ func (r *Request) processOptions() []option.Option {
 			Help: "nothing but CMD (repeatable) and the command itself can be executed, each with its " +
 				"interpreter and libraries; implies --static"},
 		{Name: "untrusted", Key: "sandbox.untrusted", Value: option.Switch(&r.untrusted),
-			Help: "CMD is a stranger's: as with --only for it alone, and in the profile strict"},
+			Help: "CMD is a stranger's: as with --only for it alone, in the profile strict or one that shows less"},
 		{Name: "detach", Short: "d", Value: option.Switch(&r.Detach),
 			Help: "return when the sandbox stands and print its SID; without CMD it stands for sbx exec"},
 		{Name: "name", Arg: "SID", Value: option.Func(r.setName), Help: "name of the session"},
