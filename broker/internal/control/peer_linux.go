@@ -23,7 +23,7 @@ func namespaces(sharedPID bool) []string {
 
 // checkPeer refuses everybody but the same user outside of every sandbox. Root is another user here:
 // it can become the user if it wants to speak for him.
-func checkPeer(fd int, sharedPID bool) error {
+func checkPeer(fd int, opt *Options) error {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return fmt.Errorf("reading peer credentials: %w", err)
@@ -33,6 +33,9 @@ func checkPeer(fd int, sharedPID bool) error {
 	}
 	if cred.Pid <= 0 {
 		return errors.New("peer is in another pid namespace")
+	}
+	if opt.Alone && int(cred.Pid) == os.Getpid() {
+		return errors.New("peer is the session's own process")
 	}
 	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, soPeerPidfd)
 	switch {
@@ -44,7 +47,7 @@ func checkPeer(fd int, sharedPID bool) error {
 		return fmt.Errorf("opening peer process: %w", err)
 	}
 	defer unix.Close(pidfd)
-	for _, ns := range namespaces(sharedPID) {
+	for _, ns := range namespaces(opt.SharedPID) {
 		if err := sameNamespace(int(cred.Pid), ns); err != nil {
 			return err
 		}

@@ -45,6 +45,7 @@ type Options struct {
 	WriteTimeout time.Duration // 5 s for a client that does not read
 	Joined       func()        // called for each new client; it must not wait
 	SharedPID    bool          // the sandbox has the broker's pid namespace
+	Alone        bool          // this process is no client: what connects as it came through a door
 }
 
 // Server is the socket of one session.
@@ -164,7 +165,7 @@ func (s *Server) Serve() error {
 
 // admit starts a client or sends it away. Nothing it wrote has been read before this.
 func (s *Server) admit(fd int) {
-	if err := checkPeer(fd, s.opt.SharedPID); err != nil {
+	if err := checkPeer(fd, &s.opt); err != nil {
 		refuse(fd, errf(CodePeer, "%v", err))
 		return
 	}

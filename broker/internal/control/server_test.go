@@ -615,6 +615,15 @@ func TestStrangersAreRefused(t *testing.T) {
 			}
 		})
 	}
+	for alone, want := range map[bool]string{true: "peer is the session's own process", false: `"hello"`} {
+		t.Run(fmt.Sprintf("this process, alone %v", alone), func(t *testing.T) {
+			c := newBench(t, Options{Alone: alone}).connect()
+			defer c.Close()
+			if line, err := bufio.NewReader(c).ReadString('\n'); !strings.Contains(line, want) {
+				t.Errorf("%q, %v", line, err)
+			}
+		})
+	}
 	t.Run("control: an ordinary process of the user", func(t *testing.T) {
 		b := newBench(t, Options{})
 		answer := b.ask("/a/b/c")

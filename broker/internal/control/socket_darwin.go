@@ -52,7 +52,7 @@ func sockName(_ int, folder string) string { return filepath.Join(folder, "sock"
 
 // checkPeer refuses other users. What runs in a sandbox has the user's own uid: it is the sandbox that lets no program
 // connect to a socket of the host (package seatbelt).
-func checkPeer(fd int, _ bool) error {
+func checkPeer(fd int, _ *Options) error {
 	uid, _, err := peerOf(fd)
 	if err != nil {
 		return fmt.Errorf("reading peer credentials: %w", err)

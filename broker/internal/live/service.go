@@ -71,7 +71,8 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode,
 		Cwd: plan.Bytes(v.in.Dir), Argv: plan.BytesOf(v.r.argv)}
 	joined := func() { v.meter.Joined(v.listening) }
-	if v.server, err = control.Listen(root, info, h, control.Options{Joined: joined}); err != nil {
+	if v.server, err = control.Listen(root, info, h, control.Options{Joined: joined,
+		Alone: v.b.Context == nil}); err != nil {
 		v.server = nil
 		return nil, err
 	}
