@@ -299,7 +299,7 @@ func TestPutsInWhereItBelongs(t *testing.T) {
 		if h2 != (got.ProtoMajor == 2) && h2 {
 			t.Errorf("HTTP/2 inside became %s", got.Proto)
 		}
-		u := l.used("the use", func(u proxied.Use) bool { return u.Secret == "one" })
+		u := l.used("the use", func(u proxied.Use) bool { return u.Secret == "one" && !u.Sent })
 		if u.Host != "one.test" || u.Method != "GET" || u.Status != 200 || u.Strayed {
 			t.Errorf("%+v", u)
 		}

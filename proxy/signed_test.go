@@ -175,7 +175,7 @@ func TestSignsAnew(t *testing.T) {
 			if why := right(got.requests()[0], got.body[0]); why != "" || got.body[0] != x.body {
 				t.Errorf("%s, h2 %v: %s, body %q", name, h2, why, got.body[0])
 			}
-			u := l.used(name, func(u proxied.Use) bool { return u.Secret == "aws" })
+			u := l.used(name, func(u proxied.Use) bool { return u.Secret == "aws" && !u.Sent })
 			if u.Strayed || u.Status != 200 || u.Host != "one.test" {
 				t.Errorf("%s: %+v", name, u)
 			}

@@ -50,8 +50,10 @@ func newSite(p *proxy, conf *proxied.Site, index int) *site {
 type exchange struct {
 	site   int
 	used   []*secret
+	sent   []string  // the credentials whose uses are on record without what came of them
 	cover  []covered // what must not come back of this request
 	login  *login    // whose token endpoint is asked; nil: none
+	issued bool      // it has issued tokens
 	leave  func()    // gives the turn to ask it to others; nil: there was none to take
 	digest string    // of the request to it, where others may make the same
 	model  string
@@ -156,7 +158,10 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int, why st
 
 // fail answers a request that could not be made.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, status int, why string) {
-	s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Failed: why})
+	u := proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Failed: why}
+	if !s.came(r, u) {
+		s.p.out.use(u)
+	}
 	http.Error(w, "sbx: "+s.Host+": "+why, status)
 }
 
@@ -269,16 +274,38 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 	if out.Body != nil && out.Body != http.NoBody {
 		out.Body = &watched{ReadCloser: out.Body, list: s.p.known(), found: func(k *secret) { s.p.out.use(use(k)) }}
 	}
+	for _, k := range x.used {
+		s.sends(x, out, k.Name)
+	}
 	x.spell(out)
+}
+
+// sends reports that a request has the value of a credential, before any of it leaves.
+func (s *site) sends(x *exchange, r *http.Request, name string) {
+	if slices.Contains(x.sent, name) {
+		return
+	}
+	x.sent = append(x.sent, name)
+	s.p.out.use(proxied.Use{Secret: name, Host: s.Host, Port: s.Port, Method: r.Method, Endpoint: s.endpoint(),
+		Sent: true})
+}
+
+// came reports what has come of a request, for each credential that was sent with it, and says whether any was.
+func (s *site) came(r *http.Request, u proxied.Use) bool {
+	x := r.Context().Value(exchangeKey{}).(*exchange)
+	sent := x.sent
+	x.sent = nil
+	u.Host, u.Port, u.Method = s.Host, s.Port, r.Method
+	for _, name := range sent {
+		u.Secret, u.Issued = name, x.issued && name == x.login.Name
+		s.p.out.use(u)
+	}
+	return len(sent) > 0
 }
 
 // answered looks at what comes back, before any of it goes on.
 func (s *site) answered(r *http.Response) error {
 	x := r.Request.Context().Value(exchangeKey{}).(*exchange)
-	for _, u := range x.used {
-		s.p.out.use(proxied.Use{Secret: u.Name, Host: s.Host, Port: s.Port, Method: r.Request.Method,
-			Status: r.StatusCode, Endpoint: s.endpoint()})
-	}
 	if x.login != nil { // first: a token that is covered could not be kept
 		err := x.tokens(s, r)
 		x.leave() // however long the client takes to read
@@ -286,6 +313,7 @@ func (s *site) answered(r *http.Response) error {
 			return err
 		}
 	}
+	s.came(r.Request, proxied.Use{Status: r.StatusCode, Endpoint: s.endpoint()})
 	if err := r.Request.Context().Err(); err != nil { // it was cut: what the server makes of a part is no answer
 		return err
 	}
@@ -307,15 +335,18 @@ func (s *site) failed(w http.ResponseWriter, r *http.Request, err error) {
 		x.leave()
 	}
 	if errors.Is(err, errMarked) { // which is reported
+		s.came(r, proxied.Use{Left: errMarked.Error()})
 		http.Error(w, "sbx: refused: "+errMarked.Error(), http.StatusForbidden)
 		return
 	}
 	var chunk sigv4.ChunkError
 	if errors.As(err, &chunk) {
+		s.came(r, proxied.Use{Left: chunk.Error()})
 		s.refuse(w, r, http.StatusForbidden, chunk.Error())
 		return
 	}
 	if errors.Is(err, context.Canceled) {
+		s.came(r, proxied.Use{Left: "the program has left, or the request was cut"})
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}

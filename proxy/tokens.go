@@ -97,6 +97,7 @@ func (x *exchange) ask(s *site, w http.ResponseWriter, r *http.Request) bool {
 		}
 	}
 	setBody(r, body)
+	s.sends(x, r, l.Name)
 	return true
 }
 
@@ -146,12 +147,12 @@ func (x *exchange) tokens(s *site, r *http.Response) error {
 	if err != nil {
 		return tokenError{err.Error()}
 	}
-	issued, asked := false, x.digest
+	asked := x.digest
 	if r.StatusCode != http.StatusOK {
 		asked = ""
 	}
 	if len(bytes.TrimSpace(body)) > 0 {
-		if body, issued, err = x.login.issued(r.Header.Get("Content-Type"), asked, body); err != nil {
+		if body, x.issued, err = x.login.issued(r.Header.Get("Content-Type"), asked, body); err != nil {
 			return tokenError{err.Error()}
 		}
 	}
@@ -169,7 +170,5 @@ func (x *exchange) tokens(s *site, r *http.Response) error {
 		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	s.p.out.use(proxied.Use{Secret: x.login.Name, Host: s.Host, Port: s.Port, Method: r.Request.Method,
-		Status: r.StatusCode, Issued: issued})
 	return nil
 }

@@ -174,7 +174,8 @@ type Ready struct {
 	CA string // the session's certificate authority, as PEM
 }
 
-// Use is one request, or one that was not carried out.
+// Use is one request, or one that was not carried out. Of one with the value of Secret there are two: one with Sent
+// before any of it leaves, and one with what came of it, unless the session ends first.
 type Use struct {
 	Secret   string `json:",omitempty"`
 	Host     string
@@ -184,6 +185,8 @@ type Use struct {
 	Rule     string `json:",omitempty"` // which refused it
 	Refused  string `json:",omitempty"` // why it was refused
 	Failed   string `json:",omitempty"` // what did not work
+	Sent     bool   `json:",omitempty"` // Secret's value was put in; what comes of that is not known yet
+	Left     string `json:",omitempty"` // why there is no answer, where nobody waits for one
 	Decoy    string `json:",omitempty"` // whose mark was in it
 	Strayed  bool   `json:",omitempty"` // Secret's placeholder stood where it does not belong, and stayed
 	Unsigned string `json:",omitempty"` // why a request that the placeholder of an access key has signed stayed so

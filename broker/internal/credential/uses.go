@@ -56,8 +56,12 @@ func (g *Grants) use(u *proxied.Use) {
 	case u.Failed != "":
 		e.Kind, e.Decision = audit.KindError, ""
 		g.by.Refused("request to "+quoting.Quote(at)+": "+quoting.ASCII(u.Failed), true)
+	case u.Left != "":
+		e.Op, e.Decision, e.Reason = "answer", "", "nobody waits for it: "+u.Left
+	case !u.Sent && !u.Issued:
+		e.Op, e.Decision = "answer", ""
 	}
-	if e.Decision == "allow" {
+	if e.Decision == "allow" || e.Op == "answer" {
 		g.note(e)
 	} else { // a program can make as many of these as it likes
 		g.noteBy(e, (*audit.Writer).Often)
