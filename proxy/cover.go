@@ -141,16 +141,3 @@ func (t *trailed) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
-
-// bareHints lets the hints that come before an answer on without their headers: nobody has looked at those.
-type bareHints struct{ http.ResponseWriter }
-
-// Unwrap lets http.ResponseController find what else the writer can do.
-func (b bareHints) Unwrap() http.ResponseWriter { return b.ResponseWriter }
-
-func (b bareHints) WriteHeader(status int) {
-	if status < http.StatusOK && status != http.StatusSwitchingProtocols {
-		clear(b.Header())
-	}
-	b.ResponseWriter.WriteHeader(status)
-}

@@ -102,11 +102,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, why)
 		return
 	}
-	// A server may answer before it has all of a body. net/http would then close the body under the transport, which
-	// reads it to its end, and that ended the answer (golang.org/issue/40747).
-	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
 	if r = r.WithContext(ctx); s.signed(w, r, x) {
-		s.forward.ServeHTTP(bareHints{w}, r)
+		s.carry(w, r)
 	}
 }
 
