@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"sync"
 
 	"sbx.example/sbx/shared/proxied"
@@ -29,4 +30,15 @@ func (r *reports) send(x proxied.Report) {
 	}
 }
 
-func (r *reports) use(u proxied.Use) { r.send(proxied.Report{Use: &u}) }
+// maxText bounds each text of a use: programs and servers choose most of them, and sbx reads no report of any length.
+const maxText = 1 << 10
+
+func (r *reports) use(u proxied.Use) {
+	for _, text := range []*string{&u.Secret, &u.Host, &u.Method, &u.Refused, &u.Failed, &u.Left, &u.Decoy, &u.Unsigned,
+		&u.Endpoint} {
+		if len(*text) > maxText {
+			*text = strings.ToValidUTF8((*text)[:maxText], "") + "..."
+		}
+	}
+	r.send(proxied.Report{Use: &u})
+}

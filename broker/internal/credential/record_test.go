@@ -5,6 +5,7 @@ package credential
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,36 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/shared/proxied"
 )
+
+// TestUnreadableReportEndsProxy: where a report of sbx-proxy's cannot be read, sbx-proxy is ended and does not wait.
+func TestUnreadableReportEndsProxy(t *testing.T) {
+	for what, c := range map[string]struct {
+		length int
+		want   string
+	}{"a long one": {maxReport + 1, "token too long"}, "a short one": {10, ""}} {
+		in, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const script = `head -c $1 /dev/zero; echo; [ $1 = 10 ] || exec sleep 60`
+		proxy, err := os.StartProcess("/bin/sh", []string{"sh", "-c", script, "sh", strconv.Itoa(c.length)}, &os.ProcAttr{Files: []*os.File{nil, out, os.Stderr}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Close()
+		var warned []string
+		g := grants(policy.Credential{Name: "me", Hosts: []string{"a.test"}})
+		g.by.Warn = func(text string) { warned = append(warned, text) }
+		g.proc, g.ended = proxy, make(chan struct{})
+		ready := make(chan proxied.Report, 1)
+		g.follow(in, ready)
+		said := strings.Join(warned, "\n")
+		if !strings.Contains(said, "sbx-proxy ended") || !strings.Contains(said, c.want) ||
+			strings.Contains(said, "killed") != (c.want != "") {
+			t.Errorf("%s: it warned of %q", what, said)
+		}
+	}
+}
 
 // TestUnrecordedUseEndsProxy: where the use of a credential cannot be written down, sbx-proxy is ended, and so it is
 // where nobody could keep the uses until there is a record.

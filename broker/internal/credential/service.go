@@ -301,11 +301,32 @@ func (g *Grants) certificates(ca, dir string) error {
 // maxReport bounds a line of sbx-proxy's.
 const maxReport = 1 << 20
 
-// follow hears what sbx-proxy reports until it ends.
+// follow hears sbx-proxy until it ends, and ends it where that cannot be.
 func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 	defer close(g.ended)
 	defer g.closeLogins()
 	defer in.Close()
+	if err := g.hear(in, ready); err != nil {
+		_ = g.proc.Kill() // it would wait until somebody reads on
+		g.by.Warn("sbx-proxy was ended, because what it reports cannot be read: " + err.Error())
+	}
+	state, err := g.proc.Wait()
+	select {
+	case ready <- proxied.Report{Failed: fmt.Sprintf("it ended: %v", state)}:
+	default:
+	}
+	g.mu.Lock()
+	over := g.over
+	g.mu.Unlock()
+	if !over && err == nil {
+		text := "sbx-proxy ended (" + state.String() + "): the hosts of credentials cannot be reached any more"
+		g.by.Warn(text)
+		g.note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), Op: "network", Reason: text})
+	}
+}
+
+// hear carries out what sbx-proxy reports.
+func (g *Grants) hear(in io.Reader, ready chan<- proxied.Report) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxReport)
 	for lines.Scan() {
@@ -331,19 +352,7 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 			}
 		}
 	}
-	state, err := g.proc.Wait()
-	select {
-	case ready <- proxied.Report{Failed: fmt.Sprintf("it ended: %v", state)}:
-	default:
-	}
-	g.mu.Lock()
-	over := g.over
-	g.mu.Unlock()
-	if !over && err == nil {
-		text := "sbx-proxy ended (" + state.String() + "): the hosts of credentials cannot be reached any more"
-		g.by.Warn(text)
-		g.note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), Op: "network", Reason: text})
-	}
+	return lines.Err()
 }
 
 // recorder is a way to write to the record.
