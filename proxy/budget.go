@@ -3,10 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,15 +20,23 @@ type meter struct {
 	*proxied.Budget
 	mu      sync.Mutex
 	spent   proxied.Spent
-	micro   int64       // money, in millionths of a cent
-	minute  []time.Time // requests of the last one
+	micro   int64           // money, in millionths of a cent
+	minute  []time.Time     // requests of the last one
+	under   int             // requests under way that cost
+	held    int64           // tokens that these may cost
+	heldFor int64           // and the money, like micro
+	freed   chan struct{}   // closed when one of them has ended; nil: nobody waits for that
+	answers map[string]bool // that were counted, by what they call themselves
 	clocked func() time.Time
 }
 
 // bounded says whether there is a bound that requests could exceed.
 func (m *meter) bounded() bool {
-	return len(m.Models) > 0 || m.Requests > 0 || m.Tokens > 0 || m.Cents > 0 || m.Rate > 0
+	return m.metered() || m.Requests > 0 || m.Rate > 0
 }
+
+// metered says whether a bound is about what requests ask for.
+func (m *meter) metered() bool { return len(m.Models) > 0 || m.Tokens > 0 || m.Cents > 0 }
 
 // denial is why a request is not made, in a word that each API has its own for.
 type denial struct{ kind, text string }
@@ -43,24 +49,54 @@ const (
 	unclear    = "request"
 )
 
-// admit counts a request, or says why it is not made. What is under way is ended by nobody, so requests that overlap
-// may use a little more than the budget.
-func (m *meter) admit(model string) *denial {
+// await has a request wait until it may be made, or says why it is not.
+func (m *meter) await(ctx context.Context, c *charge) (*denial, error) {
+	for {
+		no, freed := m.admit(c)
+		if freed == nil {
+			return no, nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// admit counts a request, or says why it is not made, or what it has to wait for: what may exceed a bound is made
+// alone. It may use a little more then, as nobody ends what is under way.
+func (m *meter) admit(c *charge) (no *denial, freed <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.Models) > 0 && !matchModel(m.Models, model) {
-		return &denial{kind: noModel, text: "endpoint " + m.Name + " does not allow the model " + strconv.Quote(model)}
-	}
-	if _, ok := m.price(model); m.Cents > 0 && !ok {
-		return &denial{kind: noModel, text: "endpoint " + m.Name + " has no price for the model " + strconv.Quote(model)}
+	priced := false
+	c.price, priced = m.price(c.model)
+	switch {
+	case c.asks && len(m.Models) > 0 && !matchModel(m.Models, c.model):
+		return &denial{kind: noModel, text: "endpoint " + m.Name + " does not allow the model " +
+			strconv.Quote(c.model)}, nil
+	case c.asks && m.Cents > 0 && !priced:
+		return &denial{kind: noModel, text: "endpoint " + m.Name + " has no price for the model " +
+			strconv.Quote(c.model)}, nil
 	}
 	now := m.clocked()
 	if no := m.fullAt(now); no != nil {
-		return no
+		return no, nil
+	}
+	money := c.money(c.in, c.out)
+	if c.asks && m.under > 0 && (m.Tokens > 0 && m.spent.In+m.spent.Out+m.held+c.tokens() > m.Tokens ||
+		m.Cents > 0 && m.micro+m.heldFor+money > m.Cents*microcents) {
+		if m.freed == nil {
+			m.freed = make(chan struct{})
+		}
+		return nil, m.freed
 	}
 	m.spent.Requests++
 	m.minute = append(m.minute, now)
-	return nil
+	if c.asks {
+		m.under, m.held, m.heldFor = m.under+1, m.held+c.tokens(), m.heldFor+money
+	}
+	return nil, nil
 }
 
 // full says why no request is made at all now.
@@ -97,16 +133,34 @@ func (m *meter) fullAt(now time.Time) *denial {
 // microcents are what a cent has.
 const microcents = 1_000_000
 
-// add counts the tokens of an answer.
-func (m *meter) add(model string, in, out int64) proxied.Spent {
+// settle counts what a request has cost, once. What is only read may have been counted when it was made.
+func (m *meter) settle(c *charge, in, out int64, answer *counted) (spent proxied.Spent, first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if c.settled {
+		return m.spent, false
+	}
+	c.settled = true
+	if c.asks {
+		m.under, m.held, m.heldFor = m.under-1, m.held-c.tokens(), m.heldFor-c.money(c.in, c.out)
+		if m.freed != nil {
+			close(m.freed)
+			m.freed = nil
+		}
+	} else if c.price, _ = m.price(answer.model); m.answers[answer.id] {
+		in, out = 0, 0
+	}
+	if answer.id != "" {
+		if m.answers == nil {
+			m.answers = map[string]bool{}
+		}
+		m.answers[answer.id] = true
+	}
 	m.spent.In += in
 	m.spent.Out += out
-	price, _ := m.price(model)
-	m.micro += in*price.In + out*price.Out // cents for a million tokens are millionths of a cent for one
+	m.micro += c.money(in, out)
 	m.spent.Cents = (m.micro + microcents - 1) / microcents
-	return m.spent
+	return m.spent, true
 }
 
 // price is what a model costs: as the longest name says that is its own.
@@ -169,57 +223,4 @@ func (d *denial) words(api string) (int, any) {
 		return x.status, map[string]any{"error": map[string]any{"code": x.status, "message": text, "status": x.word}}
 	}
 	return x.status, map[string]any{"error": map[string]any{"message": text, "type": x.word, "code": x.word, "param": nil}}
-}
-
-// maxAsked bounds a request whose model has to be known before it is made.
-const maxAsked = 64 << 20
-
-// modelOf is the model that a request names: in its path, or in its body, which is held then.
-func (s *site) modelOf(w http.ResponseWriter, r *http.Request, x *exchange) (string, error) {
-	if _, rest, ok := strings.Cut(r.URL.Path, "/models/"); ok {
-		name, _, _ := strings.Cut(rest, ":")
-		return name, nil
-	}
-	body, err := s.p.hold(w, r, x, maxAsked)
-	switch {
-	case err == nil:
-		return modelIn(body)
-	case errors.Is(err, errMarked), errors.Is(err, context.Canceled):
-		return "", err
-	case errors.Is(err, errLong):
-		return "", errors.New("the request is too long")
-	}
-	return "", errors.New("the request cannot be read to its end")
-}
-
-// modelIn is the member "model" of an object. One that has it twice means something else to each reader. Nothing of the
-// body is copied, which may be large.
-func modelIn(body []byte) (string, error) {
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return "", errors.New("the request is not a JSON object")
-	}
-	var asked struct {
-		Model member `json:"model"` // in any case
-	}
-	switch err := json.Unmarshal(body, &asked); {
-	case err != nil:
-		return "", errors.New("the request is not JSON")
-	case asked.Model.times > 1 || asked.Model.odd:
-		return "", errors.New("the request names its model in more than one way")
-	}
-	return asked.Model.text, nil
-}
-
-// member is one of an object that has to be a text, and there once.
-type member struct {
-	text  string
-	times int
-	odd   bool
-}
-
-// UnmarshalJSON is called for each that has the name.
-func (m *member) UnmarshalJSON(b []byte) error {
-	m.times++
-	m.odd = m.odd || json.Unmarshal(b, &m.text) != nil
-	return nil
 }

@@ -17,26 +17,42 @@ import (
 // endpoint is a lab whose one.test is an endpoint with an address of its own.
 func endpoint(t *testing.T, b proxied.Budget, answer http.HandlerFunc) *lab {
 	b.Name = "e"
-	return newLab(t, func(c *proxied.Config) {
+	l := newLab(t, func(c *proxied.Config) {
 		c.Sites[0].Inject, c.Sites[0].Budget = true, &b
 		c.Listeners = append(c.Listeners, proxied.Listener{Port: 48480, Site: 0})
 	}, answer)
+	t.Cleanup(func() { // what they report must find the lab
+		m := l.p.sites[0].meter
+		m.mu.Lock()
+		n := m.spent.Requests
+		m.mu.Unlock()
+		l.counted(int(n))
+	})
+	return l
 }
 
 // ask sends a request for a model.
 func (l *lab) ask(model string) (int, string) {
 	l.t.Helper()
-	resp, err := http.Post("http://"+l.addr+"/v1/messages", "application/json",
-		strings.NewReader(fmt.Sprintf(`{"model":%q}`, model)))
+	return l.call("POST", "/v1/messages", fmt.Sprintf(`{"model":%q}`, model))
+}
+
+func (l *lab) call(method, path, body string) (int, string) {
+	l.t.Helper()
+	r, err := http.NewRequest(method, "http://"+l.addr+path, strings.NewReader(body))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(text)
 }
 
 // Each API says in its own fields what an answer has cost, whole or as events.
@@ -56,6 +72,8 @@ func TestUsage(t *testing.T) {
 			"\"output_tokens\":2}}}\r\n\r\ndata: [DONE]\r\n", 6, 2},
 		"gemini": {"application/json", `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":1,` +
 			`"thoughtsTokenCount":2}}`, 8, 3},
+		"gemini, a list": {"application/json", `[{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":1}},` +
+			"\n" + `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":5}}]`, 8, 5},
 		"one that says nothing": {"application/json", strings.Repeat("x", 400), 4, 100},
 	} {
 		l := endpoint(t, proxied.Budget{Prices: map[string]proxied.Price{"*": {In: 100, Out: 200}}},
@@ -138,37 +156,50 @@ func TestRate(t *testing.T) {
 	now := time.Now()
 	m := &meter{Budget: &proxied.Budget{Rate: 2}, clocked: func() time.Time { return now }}
 	for i, want := range []bool{true, true, false} {
-		if d := m.admit(""); (d == nil) != want {
+		if d, _ := m.admit(&charge{}); (d == nil) != want {
 			t.Errorf("%d: %v", i, d)
 		}
 	}
 	now = now.Add(time.Minute)
-	if d := m.admit(""); d != nil {
+	if d, _ := m.admit(&charge{}); d != nil {
 		t.Errorf("a minute later: %v", d)
 	}
 }
 
 // A request that names its model in two ways is none.
-func TestModelIn(t *testing.T) {
+func TestAskedIn(t *testing.T) {
 	for body, want := range map[string]string{`{"model":"a"}`: "a", `{"x":{"model":"b"},"model":"a"}`: "a", `{}`: "",
 		`{"model":"a","model":"b"}`: "!", `{"model":"a","Model":"b"}`: "!", `{"model":["a"]}`: "!", `["model"]`: "!",
-		`{"model":"a"`: "!", ``: "!", `null`: "!", `{"model":"a"} {}`: "!", `{"model":"a"}}`: "!",
+		`{"model":"a"`: "!", ``: "", " \n": "", `null`: "!", `{"model":"a"} {}`: "!", `{"model":"a"}}`: "!",
 		` {"MODEL":"a"}`: "a", `{"model":null}`: "",
 		`{"model":{"model":"a"}}`: "!", `{"model":["a"],"model":"a"}`: "!", `{"\u006dodel":"a","model":"b"}`: "!"} {
-		got, err := modelIn([]byte(body))
-		if (err != nil) != (want == "!") || err == nil && got != want {
-			t.Errorf("%s: %q %v", body, got, err)
+		got, err := askedIn([]byte(body))
+		if (err != nil) != (want == "!") || err == nil && got.model != want {
+			t.Errorf("%s: %+v %v", body, got, err)
+		}
+	}
+	for body, want := range map[string]asked{
+		`{"max_tokens":7,"max_completion_tokens":8}`:    {out: 8},
+		`{"max_output_tokens":9,"max_output_tokens":1}`: {out: 9},
+		`{"generationConfig":{"maxOutputTokens":5}}`:    {out: 5},
+		`{"max_tokens":-1}`:                             {}, `{"max_tokens":"x"}`: {},
+		`{"max_tokens":99999999999}`: {out: maxAnswered},
+		`{"background":false}`:       {}, `{"background":null}`: {},
+		`{"background":true,"background":false}`: {background: true}, `{"Background":1}`: {background: true},
+	} {
+		if got, err := askedIn([]byte(body)); err != nil || got != want {
+			t.Errorf("%s: %+v %v", body, got, err)
 		}
 	}
 }
 
 // A large request is looked through as it is: a copy of each that is held would be many.
-func TestModelInCopiesNothing(t *testing.T) {
+func TestAskedInCopiesNothing(t *testing.T) {
 	body := []byte(`{"model":"a","messages":[{"text":"` + strings.Repeat("x", 8<<20) + `"}]}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if got, err := modelIn(body); got != "a" || err != nil {
-		t.Errorf("%q %v", got, err)
+	if got, err := askedIn(body); got.model != "a" || err != nil {
+		t.Errorf("%+v %v", got, err)
 	}
 	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
 		t.Errorf("%d bytes were allocated", after.TotalAlloc-before.TotalAlloc)

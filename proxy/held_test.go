@@ -28,7 +28,7 @@ func (l *lab) begin(length int64, body string) net.Conn {
 	return c
 }
 
-// counted waits until so many requests have ended: what they report of it must find the lab.
+// counted waits until so many requests have ended.
 func (l *lab) counted(n int) {
 	l.t.Helper()
 	eventually(l.t, "all have ended", func() bool {
@@ -56,7 +56,7 @@ func answered(c net.Conn) (int, string) {
 
 // What no budget is left for, or is too long, is refused before its body is read.
 func TestFullEndpointsReadNothing(t *testing.T) {
-	l := endpoint(t, proxied.Budget{Requests: 1, API: "openai"}, nil)
+	l := endpoint(t, proxied.Budget{Requests: 1, Tokens: 1 << 40, API: "openai"}, nil)
 	if status, text := answered(l.begin(maxAsked+1, "{")); status != 400 || !strings.Contains(text, "too long") {
 		t.Errorf("too long: %d %s", status, text)
 	}
@@ -71,7 +71,7 @@ func TestFullEndpointsReadNothing(t *testing.T) {
 
 // A body that does not come is not waited for: its place is free again.
 func TestBodiesHaveADeadline(t *testing.T) {
-	l := endpoint(t, proxied.Budget{}, func(w http.ResponseWriter, r *http.Request) {
+	l := endpoint(t, proxied.Budget{Tokens: 1 << 40}, func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(600 * time.Millisecond) // the control: who has sent all may wait longer for the answer
 	})
 	l.p.bodies.patience = 200 * time.Millisecond
@@ -92,7 +92,7 @@ func TestBodiesHaveADeadline(t *testing.T) {
 // goes on.
 func TestHeldBodiesHavePlaces(t *testing.T) {
 	more := make(chan bool)
-	l := endpoint(t, proxied.Budget{}, func(w http.ResponseWriter, r *http.Request) {
+	l := endpoint(t, proxied.Budget{Tokens: 1 << 40}, func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		<-more
 	})
@@ -151,7 +151,7 @@ func TestHeldBodiesHavePlaces(t *testing.T) {
 // A cut ends the wait for a body, and for a place of one.
 func TestACutEndsTheWaitForABody(t *testing.T) {
 	for name, body := range map[string]string{"for the body": "{", "for a place": "{" + strings.Repeat(" ", heldFree)} {
-		l := endpoint(t, proxied.Budget{}, nil)
+		l := endpoint(t, proxied.Budget{Tokens: 1 << 40}, nil)
 		for range maxLarge {
 			l.p.bodies.large <- struct{}{}
 		}

@@ -56,9 +56,8 @@ type exchange struct {
 	issued bool      // it has issued tokens
 	leave  func()    // gives the turn to ask it to others; nil: there was none to take
 	digest string    // of the request to it, where others may make the same
-	model  string
-	asked  int64  // bytes of the request
-	piece  *piece // of the answer; nil: all
+	charge *charge // of an endpoint that counts
+	piece  *piece  // of the answer; nil: all
 
 	signer   *secret         // the access key whose placeholder has signed it; nil: none
 	verified *sigv4.Verified // its signature, if that is right and for what was granted
@@ -78,7 +77,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.marked(w, r) {
 		return
 	}
-	x := &exchange{site: s.index, asked: r.ContentLength, login: s.loginAt(r)}
+	x := &exchange{site: s.index, login: s.loginAt(r)}
 	ctx, end, why := s.p.orders.begin(w, r, x)
 	defer end()
 	defer x.places.leave()
@@ -88,8 +87,12 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	r = r.WithContext(ctx)
-	if s.meter != nil && !s.admit(w, r, x) {
-		return
+	if s.meter != nil {
+		var ok bool
+		if ctx, ok = s.admit(ctx, w, r, x); !ok {
+			return
+		}
+		defer s.end(x)
 	}
 	if x.login != nil {
 		if !x.ask(s, w, r) {
@@ -186,46 +189,6 @@ func (s *site) endpoint() string {
 		return ""
 	}
 	return s.meter.Name
-}
-
-// admit says whether a request is within the endpoint's bounds, and else answers it. Where no request is, none is read.
-func (s *site) admit(w http.ResponseWriter, r *http.Request, x *exchange) bool {
-	if r.Method != http.MethodPost {
-		return true
-	}
-	no := s.meter.full()
-	if no == nil {
-		var err error
-		if x.model, err = s.modelOf(w, r, x); errors.Is(err, errMarked) || errors.Is(err, context.Canceled) {
-			s.failed(w, r, err)
-			return false
-		} else if err != nil {
-			no = &denial{kind: unclear, text: err.Error()}
-		} else if no = s.meter.admit(x.model); no == nil {
-			x.asked = r.ContentLength
-			return true
-		}
-	}
-	status := no.answer(w, s.meter.API)
-	s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Method: r.Method, Status: status, Refused: no.text,
-		Endpoint: s.meter.Name})
-	return false
-}
-
-// count reads from an answer what it has cost. One that does not say so is reckoned by its length.
-func (s *site) count(r *http.Response, x *exchange) {
-	if r.Request.Method != http.MethodPost || r.StatusCode < 200 || r.StatusCode > 299 {
-		return
-	}
-	stream := strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
-	r.Body = &counted{ReadCloser: r.Body, stream: stream, done: func(in, out, size int64, known bool) {
-		const bytesOfToken = 4
-		if !known {
-			in, out = max(in, x.asked/bytesOfToken), max(out, size/bytesOfToken)
-		}
-		spent := s.meter.add(x.model, in, out)
-		s.p.out.use(proxied.Use{Host: s.Host, Port: s.Port, Endpoint: s.meter.Name, Spent: &spent})
-	}}
 }
 
 func upgrades(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }

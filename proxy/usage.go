@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,7 +18,9 @@ type counted struct {
 	stream  bool   // it is events, and no object as a whole
 	in, out int64
 	size    int64
-	done    func(in, out, size int64, known bool) // known: it has come to its end, and has said what it has cost
+	id      string                       // what it calls itself
+	model   string                       // that has made it
+	done    func(u *counted, whole bool) // whole: it has come to its end
 }
 
 // maxEvent bounds a line, or an object, that is looked at.
@@ -57,7 +60,7 @@ func (u *counted) end(whole bool) {
 		return
 	}
 	u.look()
-	u.done(u.in, u.out, u.size, whole && u.in+u.out > 0)
+	u.done(u, whole)
 	u.done = nil
 }
 
@@ -73,9 +76,9 @@ type counts struct {
 
 // said is an answer, or an event of one, as far as it is about tokens.
 type said struct {
-	Usage    *counts
-	Message  *struct{ Usage *counts }
-	Response *struct{ Usage *counts }
+	reply
+	Message  *reply
+	Response *reply
 	Gemini   *struct {
 		In      int64 `json:"promptTokenCount"`
 		Out     int64 `json:"candidatesTokenCount"`
@@ -83,7 +86,23 @@ type said struct {
 	} `json:"usageMetadata"`
 }
 
-// look takes the counts from what has come.
+// reply is an answer as most APIs write it.
+type reply struct {
+	ID    word
+	Model word
+	Usage *counts
+}
+
+// word is a text; what is none says nothing.
+type word string
+
+// UnmarshalJSON takes what is a text.
+func (w *word) UnmarshalJSON(b []byte) error {
+	_ = json.Unmarshal(b, (*string)(w))
+	return nil
+}
+
+// look takes the counts from what has come: from an object, or from each of a list.
 func (u *counted) look() {
 	line := bytes.TrimSpace(u.line)
 	if u.stream {
@@ -92,24 +111,33 @@ func (u *counted) look() {
 			line = nil
 		}
 	}
-	var s said
-	if !u.lost && len(line) > 0 && bytes.Contains(line, []byte("sage")) && json.Unmarshal(line, &s) == nil {
-		take := func(c *counts) {
-			if c != nil {
-				u.in = max(u.in, c.In+c.Written+c.Read, c.Prompt)
-				u.out = max(u.out, c.Out, c.Complete)
-			}
+	if !u.lost && bytes.Contains(line, []byte("sage")) {
+		var list []said
+		if line[0] == '[' {
+			_ = json.Unmarshal(line, &list)
+		} else if s := (said{}); json.Unmarshal(line, &s) == nil {
+			list = []said{s}
 		}
-		take(s.Usage)
-		if s.Message != nil {
-			take(s.Message.Usage)
-		}
-		if s.Response != nil {
-			take(s.Response.Usage)
-		}
-		if g := s.Gemini; g != nil {
-			u.in, u.out = max(u.in, g.In), max(u.out, g.Out+g.Thought)
+		for _, s := range list {
+			u.take(&s)
 		}
 	}
 	u.line, u.lost = u.line[:0], false
+}
+
+// take takes the counts from one object.
+func (u *counted) take(s *said) {
+	for _, a := range []*reply{&s.reply, s.Message, s.Response} {
+		if a == nil {
+			continue
+		}
+		u.id, u.model = cmp.Or(u.id, string(a.ID)), cmp.Or(u.model, string(a.Model))
+		if c := a.Usage; c != nil {
+			u.in = max(u.in, c.In+c.Written+c.Read, c.Prompt)
+			u.out = max(u.out, c.Out, c.Complete)
+		}
+	}
+	if g := s.Gemini; g != nil {
+		u.in, u.out = max(u.in, g.In), max(u.out, g.Out+g.Thought)
+	}
 }
