@@ -44,7 +44,7 @@ func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error
 		Idle:     r.Idle, Profile: s.Profile.Name,
 		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
 		TimeOffset: int64(r.TimeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow,
-		NoLoopback: !s.Network.Loopback}
+		NoLoopback: !s.Network.Loopback, LinkableBeside: r.LinkableBeside()}
 	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {
 		return nil, option.Wrong("--hostname "+quoting.Quote(in.Hostname)+
 			" is not a host name of at most 63 characters", "")

@@ -51,9 +51,9 @@ func madeByPrograms(in *planner.Input, links []host.LinkAt) bool {
 	})
 }
 
-// linkable are the places in which programs can make links in this run, or could in an earlier one.
+// linkable are the places in which programs can make links in this run, beside it, or could in an earlier one.
 func linkable(in *planner.Input) []string {
-	var out []string
+	out := slices.Clip(in.LinkableBeside)
 	if in.Project != "" {
 		out = append(out, in.Project)
 	}

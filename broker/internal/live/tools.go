@@ -28,7 +28,7 @@ func (x *attempt) newTools(s doors.Session) *tools.Calls {
 		Marked: func(pid int, tool, words string) bool {
 			x.credentials.Stray("arguments of a tool", decide.Tools+"/"+tool, words)
 			return x.marked(func() int { return pid }, "the arguments of tool", tool, words)
-		}, Hears: x.hears, Session: &x.r.Request, Home: x.facts.Home,
+		}, Hears: x.hears, Session: &x.r.Request, Home: x.facts.Home, Linkable: request.Linkable(x.in),
 		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),
 		Refused: s.Refused("the tools"), Start: x.startBeside, Find: at.Programs}
 }

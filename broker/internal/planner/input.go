@@ -142,11 +142,13 @@ type Input struct {
 	// those of them that the profile of an agent, a tool or an MCP server shows: the hosts beside them are meant for them
 	OwnSecrets []string
 	// labels that the session carries from the start: what they are about is shown without a look at who reads it
-	Labels    []Label
-	Project   string // canonical, "" when nothing is the project
-	ProjectAt string // where it is inside; "" for the same path
-	GitDir    string // canonical: the repository of a linked worktree, granted and guarded like the project's own
-	Limits    []plan.Limit
+	Labels []Label
+	// where programs of a session beside this one can make links
+	LinkableBeside []string
+	Project        string // canonical, "" when nothing is the project
+	ProjectAt      string // where it is inside; "" for the same path
+	GitDir         string // canonical: the repository of a linked worktree, granted and guarded like the project's own
+	Limits         []plan.Limit
 	// see plan.Process
 	InotifyInstances, InotifyWatches int
 

@@ -30,6 +30,17 @@ func HookEnvironment(env []string, s Settings, in *planner.Input) []string {
 	return program.Environment(env, writablePlaces(in))
 }
 
+// Linkable are the places in which programs of this run can make links, as they are named and as they lead now.
+func Linkable(in *planner.Input) []string {
+	out := writablePlaces(in)
+	for _, p := range out {
+		if canon, _, _, err := host.Resolve(in.FS, p); err == nil && canon != p {
+			out = append(out, canon)
+		}
+	}
+	return out
+}
+
 // writablePlaces are where sandboxes of this project write on the host. The project is one also when this run shows it
 // otherwise.
 func writablePlaces(in *planner.Input) []string {

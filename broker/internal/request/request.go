@@ -27,10 +27,11 @@ func (o pathOption) Expand(home, cwd, project string) (p string, optional bool, 
 // Request is what the command line asks for; a nil pointer or empty string means that it does not say.
 type Request struct {
 	Profile, Mode, gate, Workdir, Hostname, Name, caches, shellFiles      string
-	Agent                                                                 string // the name of a profile
-	Server                                                                string // the name of an MCP server
-	tool                                                                  string // the name of a tool, see ForTool
-	beside, unread, onlyReads                                             bool   // see Narrowed, Unread, OnlyReads
+	Agent                                                                 string   // the name of a profile
+	Server                                                                string   // the name of an MCP server
+	tool                                                                  string   // the name of a tool, see ForTool
+	beside, unread, onlyReads                                             bool     // see Narrowed, Unread, OnlyReads
+	linkable                                                              []string // see ForTool
 	prompt, promptCommand                                                 string
 	Learn, Nix                                                            string
 	Backend                                                               string // "" for that of the settings

@@ -52,9 +52,10 @@ func (r *Request) away(s *Settings) {
 }
 
 // ForTool is the request of the sandbox in which calls of a tool are run: quiet, and without questions. Its program is
-// shown where that is in the home.
-func ForTool(t policy.Tool, project, program, home string) *Request {
-	r := &Request{tool: t.Name, Name: sessionOf("tool", t.Name), Workdir: project, Mode: "static", Quiet: true,
+// shown where that is in the home. Its session's programs can make links in the places that are linkable.
+func ForTool(t policy.Tool, project, program, home string, linkable []string) *Request {
+	r := &Request{tool: t.Name, linkable: linkable,
+		Name: sessionOf("tool", t.Name), Workdir: project, Mode: "static", Quiet: true,
 		prompt: "deny", unread: true}
 	if home != "" && host.Within(program, home) {
 		r.Paths = []pathOption{{Path: program, Mode: planner.Read, Flag: "tool " + t.Name}}
@@ -64,6 +65,9 @@ func ForTool(t policy.Tool, project, program, home string) *Request {
 
 // Beside says whether a run is one beside a session that has asked for it: calls of a tool, or what it spawns.
 func (r *Request) Beside() bool { return r.tool != "" || r.beside }
+
+// LinkableBeside are the places in which programs of a session beside which this one runs can make links.
+func (r *Request) LinkableBeside() []string { return r.linkable }
 
 // Unread says whether a run is one beside a session that carries a label only once it has read the place: what a rule
 // labels is not shown here by that rule. A tool's own grant shows it.

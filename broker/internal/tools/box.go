@@ -36,7 +36,7 @@ func (c *Calls) enter(t Tool) *box {
 	defer c.mu.Unlock()
 	b := c.boxes[t.Name]
 	if b == nil || b.retired || b.over() {
-		b = c.open(t.Name, request.ForTool(t.Tool, c.Project, t.Program(), c.Home))
+		b = c.open(t.Name, request.ForTool(t.Tool, c.Project, t.Program(), c.Home, c.Linkable))
 	}
 	b.calls++
 	return b
