@@ -20,6 +20,9 @@ import (
 
 // announce prints what the user should know before the program runs.
 func (b *Broker) announce(r *run, p *plan.Plan, losses []planner.Loss) {
+	if b.Lost != nil {
+		b.Lost(losses)
+	}
 	if r.Quiet {
 		return
 	}

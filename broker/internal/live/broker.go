@@ -39,6 +39,8 @@ type Broker struct {
 	// asks a person whether an agent is shown its login; true: the settings are others now; nil: nobody is asked
 	Login func(*request.Request, request.Settings) bool
 
+	Lost func([]planner.Loss) // told what cannot be had, for a person who is told by the caller; may be nil
+
 	Warn    func(string) // tells a person a line
 	Note    func(string) // tells a person a text as it is
 	Notices func([]policy.Notice)

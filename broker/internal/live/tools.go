@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"sbx.example/sbx/broker/client"
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/doors"
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/request"
@@ -42,7 +44,9 @@ func (x *attempt) startBeside(ctx context.Context, q *request.Request) (*tools.B
 	stood, over := make(chan string, 1), make(chan struct{})
 	quiet := func(string) {}
 	b := &Broker{Env: x.b.Env, Std: [3]*os.File{null, null, null}, Context: ctx, Idle: true,
-		Stood: func(sid string) { stood <- sid }, Warn: quiet, Note: quiet, Notices: func([]policy.Notice) {}}
+		Stood: func(sid string) { stood <- sid }, Warn: quiet, Note: quiet, Notices: func([]policy.Notice) {},
+		Lost: func(losses []planner.Loss) { x.lostBeside(q.Name, losses) }}
+	q.Strict = x.r.strict
 	go func() {
 		defer close(over)
 		defer null.Close()
@@ -58,4 +62,16 @@ func (x *attempt) startBeside(ctx context.Context, q *request.Request) (*tools.B
 		x.b.Warn("the sandbox " + q.Name + ": " + err.Error())
 	}
 	return nil, err
+}
+
+// lostBeside says what a sandbox beside this session lacks, but for what the session lacks as well.
+func (x *attempt) lostBeside(name string, losses []planner.Loss) {
+	if x.r.Quiet {
+		return
+	}
+	for _, l := range losses {
+		if !slices.Contains(x.losses, l) {
+			x.b.Warn("the sandbox " + name + ": " + l.String())
+		}
+	}
 }
