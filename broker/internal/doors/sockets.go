@@ -63,6 +63,11 @@ func (d *Doors) x11() error {
 			Hint: "start a nested server such as Xephyr or Xvfb and name its socket, /tmp/.X11-unix/X7, as " +
 				"features.x11_server, or use --wayland"}
 	}
+	if own := host.Lookup(d.Env, "DISPLAY"); own == ":"+n || strings.HasPrefix(own, ":"+n+".") {
+		return &planner.Refusal{What: "--x11: " + quoting.Quote(s.Features.X11Server) + " is the server of your own " +
+			"session, DISPLAY=" + quoting.Shell(own) + ": a program inside could read every key and window",
+			Hint: "name the socket of a nested server such as Xephyr or Xvfb as features.x11_server, or use --wayland"}
+	}
 	_, server, err := d.hold("--x11", s.Features.X11Server)
 	if err != nil {
 		return err

@@ -163,6 +163,19 @@ func TestSocketsOfPrograms(t *testing.T) {
 	}
 }
 
+// TestOwnDisplay: the server of the person's own session is refused, and another one is not.
+func TestOwnDisplay(t *testing.T) {
+	dir := hostWith(t, "X7")
+	for display, want := range map[string]string{":7": "the server of your own", ":7.0": "the server of your own", ":70": "nothing",
+		":0": "nothing", "": "nothing", "localhost:7.0": "nothing"} {
+		d := doorsAt(dir, "DISPLAY="+display)
+		d.Settings.Features = policy.Features{X11: true, X11Server: dir + "/X7"}
+		if err := d.Sockets(); !strings.Contains(refusal(err), want) {
+			t.Errorf("DISPLAY=%s: %s, want %q", display, refusal(err), want)
+		}
+	}
+}
+
 func TestX11Display(t *testing.T) {
 	for socket, want := range map[string]string{"/tmp/.X11-unix/X7": "7", "/tmp/.X11-unix/X12": "12", "/tmp/X": "",
 		"/tmp/.X11-unix/X0/../Xy": "", "": "", "/tmp/.X11-unix/7": "", "/tmp/X7 ": "", "/tmp/X-1": ""} {
