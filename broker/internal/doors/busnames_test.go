@@ -88,6 +88,35 @@ func TestBusOwners(t *testing.T) {
 	}
 }
 
+// TestBusSocketNameIsLong: the session's folder may lie deeper than an address has room for, and what the filter says
+// when it fails is told.
+func TestBusSocketNameIsLong(t *testing.T) {
+	address := sessionBus(t)
+	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 120))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := doorsAt(t.TempDir(), "DBUS_SESSION_BUS_ADDRESS="+address, "PATH="+os.Getenv("PATH"))
+	spawn, err := d.busRelay(program.Source{Path: os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := spawn(filepath.Join(dir, "bus"))
+	if err != nil {
+		t.Fatal(refusal(err))
+	}
+	defer stop()
+	if st, err := os.Lstat(filepath.Join(dir, "bus")); err != nil || st.Mode()&os.ModeSocket == 0 {
+		t.Error(st, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spawn(filepath.Join(dir, "taken")); !strings.Contains(refusal(err), "in use") {
+		t.Error(refusal(err))
+	}
+}
+
 // TestBusMessages: what a bus says that is no message of its kind is an error, and nothing else.
 func TestBusMessages(t *testing.T) {
 	for _, list := range []string{"", "\x00", "\x09\x00\x00\x00ab", "\x04\x00\x00\x00\xff\xff\xff\xff",

@@ -5,6 +5,7 @@ package doors
 import (
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
 
@@ -71,13 +73,23 @@ func spawnBus(proxy program.Program, address, socket string, names []string) (fu
 	if err != nil {
 		return fail(err)
 	}
-	args := append([]string{"--fd=3", address, socket, "--filter"}, busRules[:]...)
+	dir, err := os.Open(path.Dir(socket))
+	if err != nil {
+		ours.Close()
+		theirs.Close()
+		return fail(err)
+	}
+	defer dir.Close()
+	// A socket's address has room for 107 bytes, so it is named below the descriptor of its directory.
+	args := append([]string{"--fd=3", address, "/proc/self/fd/4/" + path.Base(socket), "--filter"}, busRules[:]...)
 	for _, n := range names {
 		args = append(args, "--talk="+n)
 	}
 	cmd := proxy.Command(args...)
 	cmd.Env = append(cmd.Env, "LANG=C")
-	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.ExtraFiles = []*os.File{theirs, dir}
+	var said strings.Builder
+	cmd.Stderr, cmd.WaitDelay = &said, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C at the terminal is for the program inside
 	err = cmd.Start()
 	theirs.Close()
@@ -93,7 +105,7 @@ func spawnBus(proxy program.Program, address, socket string, names []string) (fu
 	_ = ours.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if n, err := ours.Read(make([]byte, 1)); n != 1 { // one byte says that it is ready
 		stop()
-		return fail(fmt.Errorf("it did not come up: %w", err))
+		return fail(fmt.Errorf("it did not come up: %w: %s", err, quoting.ASCII(strings.TrimSpace(said.String()))))
 	}
 	return stop, nil
 }
