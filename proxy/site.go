@@ -56,8 +56,8 @@ type exchange struct {
 	issued bool      // it has issued tokens
 	leave  func()    // gives the turn to ask it to others; nil: there was none to take
 	digest string    // of the request to it, where others may make the same
-	charge *charge // of an endpoint that counts
-	piece  *piece  // of the answer; nil: all
+	charge *charge   // of an endpoint that counts
+	piece  *piece    // of the answer; nil: all
 
 	signer   *secret         // the access key whose placeholder has signed it; nil: none
 	verified *sigv4.Verified // its signature, if that is right and for what was granted
