@@ -25,7 +25,8 @@ func TestUnreadableReportEndsProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		const script = `head -c $1 /dev/zero; echo; [ $1 = 10 ] || exec sleep 60`
-		proxy, err := os.StartProcess("/bin/sh", []string{"sh", "-c", script, "sh", strconv.Itoa(c.length)}, &os.ProcAttr{Files: []*os.File{nil, out, os.Stderr}})
+		proxy, err := os.StartProcess("/bin/sh", []string{"sh", "-c", script, "sh",
+			strconv.Itoa(c.length)}, &os.ProcAttr{Files: []*os.File{nil, out, os.Stderr}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@
 package credential
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -298,9 +297,6 @@ func (g *Grants) certificates(ca, dir string) error {
 		os.WriteFile(etc(dir, bundleFile), append(bundle, ca...), 0o644), g.writeJava(ca, dir))
 }
 
-// maxReport bounds a line of sbx-proxy's.
-const maxReport = 1 << 20
-
 // follow hears sbx-proxy until it ends, and ends it where that cannot be.
 func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 	defer close(g.ended)
@@ -323,36 +319,6 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 		g.by.Warn(text)
 		g.note(audit.Event{Kind: audit.KindError, UID: os.Getuid(), Op: "network", Reason: text})
 	}
-}
-
-// hear carries out what sbx-proxy reports.
-func (g *Grants) hear(in io.Reader, ready chan<- proxied.Report) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxReport)
-	for lines.Scan() {
-		var r proxied.Report
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			continue
-		}
-		switch {
-		case r.Use != nil:
-			g.use(r.Use)
-		case r.Issued != nil:
-			g.about(r.Issued.Secret, func(l *login) proxied.Tokens { return g.keep(l, r.Issued.Sealed) })
-		case r.Newer != nil:
-			g.about(r.Newer.Secret, func(l *login) proxied.Tokens { return g.newer(l, r.Newer) })
-		case r.May != nil:
-			go g.answer(*r.May)
-		case r.Cut:
-			g.cutDone()
-		default:
-			select {
-			case ready <- r:
-			default:
-			}
-		}
-	}
-	return lines.Err()
 }
 
 // recorder is a way to write to the record.

@@ -3,6 +3,9 @@
 package credential
 
 import (
+	"bufio"
+	"encoding/json"
+	"io"
 	"os"
 	"strconv"
 
@@ -10,6 +13,39 @@ import (
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/shared/proxied"
 )
+
+// maxReport bounds a line of sbx-proxy's.
+const maxReport = 1 << 20
+
+// hear carries out what sbx-proxy reports.
+func (g *Grants) hear(in io.Reader, ready chan<- proxied.Report) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxReport)
+	for lines.Scan() {
+		var r proxied.Report
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue
+		}
+		switch {
+		case r.Use != nil:
+			g.use(r.Use)
+		case r.Issued != nil:
+			g.about(r.Issued.Secret, func(l *login) proxied.Tokens { return g.keep(l, r.Issued.Sealed) })
+		case r.Newer != nil:
+			g.about(r.Newer.Secret, func(l *login) proxied.Tokens { return g.newer(l, r.Newer) })
+		case r.May != nil:
+			go g.answer(*r.May)
+		case r.Cut:
+			g.cutDone()
+		default:
+			select {
+			case ready <- r:
+			default:
+			}
+		}
+	}
+	return lines.Err()
+}
 
 // use records one request.
 func (g *Grants) use(u *proxied.Use) {
