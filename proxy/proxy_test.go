@@ -407,6 +407,8 @@ func TestOneConnectionOneHost(t *testing.T) {
 		"another port":       {"GET / HTTP/1.1\r\nHost: one.test:8443\r\n" + auth, "421"},
 		"absolute form":      {"GET https://three.test/ HTTP/1.1\r\nHost: one.test\r\n" + auth, "421"},
 		"absolute, plain":    {"GET http://two.test/ HTTP/1.1\r\nHost: one.test\r\n" + auth, "421"},
+		"opaque":             {"GET x:" + ghost + " HTTP/1.1\r\nHost: one.test\r\n" + auth, "400"},
+		"opaque, with host":  {"GET https:" + ghost + " HTTP/1.1\r\nHost: one.test\r\n" + auth, "400"},
 		"CONNECT":            {"CONNECT three.test:443 HTTP/1.1\r\nHost: three.test:443\r\n" + auth, "405"},
 		"CONNECT to itself":  {"CONNECT one.test:443 HTTP/1.1\r\nHost: one.test:443\r\n" + auth, "405"},
 		"two hosts":          {"GET / HTTP/1.1\r\nHost: one.test\r\nHost: two.test\r\n" + auth, "400"},
@@ -427,7 +429,7 @@ func TestOneConnectionOneHost(t *testing.T) {
 				t.Errorf("%s: %s, want %s", name, resp.Status, x.status)
 			}
 		}
-		if x.status == "421" || x.status == "405" {
+		if x.status == "421" || x.status == "405" || strings.HasPrefix(name, "opaque") {
 			l.used(name, func(u proxied.Use) bool { return u.Refused != "" })
 		}
 		l.unasked("one.test")

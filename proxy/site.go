@@ -116,6 +116,8 @@ func (s *site) unfit(r *http.Request) (status int, why string) {
 	switch {
 	case r.Method == http.MethodConnect:
 		return http.StatusMethodNotAllowed, "CONNECT to " + r.Host
+	case r.URL.Opaque != "" || !strings.HasPrefix(r.URL.Path, "/"): // what is in it would not be looked at
+		return http.StatusBadRequest, "a target that has no path"
 	case refused != "":
 		return http.StatusForbidden, refused
 	case upgrades(r) && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
