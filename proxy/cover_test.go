@@ -171,7 +171,7 @@ func TestNothingComesBackBesideChosenTexts(t *testing.T) {
 func TestNothingComesBackInBase64(t *testing.T) {
 	var said []string
 	l := newLab(t, func(c *proxied.Config) {
-		c.Sites[0].Places[0] = proxied.Place{Secret: "one", Basic: true, User: "me"}
+		c.Sites[0].Places[0] = proxied.Place{Secret: "one", Basic: true, User: "me", AnyUser: true}
 	}, func(w http.ResponseWriter, r *http.Request) {
 		if v := r.Header.Get("Authorization"); v != "" {
 			said = append(said, v)

@@ -69,23 +69,53 @@ func carried(at proxied.Place, s *secret, r *http.Request) bool {
 	return place(at, s, &http.Request{URL: &u, Header: r.Header.Clone()})
 }
 
-// place replaces the placeholder where it belongs, and says whether it stood there.
+// Bounds of what a program may write beside a placeholder: a server that shows the beginning of a header would show as
+// much of the value as the program lets it.
+const (
+	maxScheme = 16
+	maxUser   = 64
+)
+
+// fits says whether a header's value is what the settings say, or a scheme and the placeholder (RFC 9110, 11.4).
+func fits(format, placeholder, value string) bool {
+	if value == strings.ReplaceAll(format, "{}", placeholder) {
+		return true
+	}
+	scheme, ok := strings.CutSuffix(value, " "+placeholder)
+	return ok && len(scheme) <= maxScheme &&
+		strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// fitsBasic is the same of a user and a password. Where the settings name no user, the token may be either.
+func fitsBasic(at proxied.Place, placeholder, user, password string) bool {
+	if at.User != "" && !at.AnyUser {
+		return user == at.User && password == placeholder
+	}
+	beside := user
+	if user == placeholder {
+		beside = password
+	}
+	return (user == placeholder || password == placeholder) && len(beside) <= maxUser &&
+		!strings.Contains(beside, placeholder)
+}
+
+// place replaces the placeholder where it belongs, once, and says whether it stood there. In what is there twice a
+// server may see both as one.
 func place(at proxied.Place, s *secret, r *http.Request) (found bool) {
 	switch {
 	case at.Header != "":
 		list := r.Header[textproto.CanonicalMIMEHeaderKey(at.Header)]
-		for i, v := range list {
-			if strings.Contains(v, s.Placeholder) {
-				list[i], found = s.in(v), true
-			}
+		if found = len(list) == 1 && fits(at.Format, s.Placeholder, list[0]); found {
+			list[0] = s.in(list[0])
 		}
 	case at.Basic:
 		list := r.Header["Authorization"]
-		for i, v := range list {
-			user, password, ok := unbasic(v)
-			if ok && (password == s.Placeholder || user == s.Placeholder) {
-				list[i], found = basic(s.in(user), s.in(password)), true
-			}
+		if len(list) != 1 {
+			return false
+		}
+		user, password, ok := unbasic(list[0])
+		if found = ok && fitsBasic(at, s.Placeholder, user, password); found {
+			list[0] = basic(s.in(user), s.in(password))
 		}
 	case at.Query != "":
 		parts := strings.Split(r.URL.RawQuery, "&")
@@ -93,7 +123,7 @@ func place(at proxied.Place, s *secret, r *http.Request) (found bool) {
 			k, v, _ := strings.Cut(part, "=")
 			name, err1 := url.QueryUnescape(k)
 			value, err2 := url.QueryUnescape(v)
-			if err1 == nil && err2 == nil && name == at.Query && value == s.Placeholder {
+			if !found && err1 == nil && err2 == nil && name == at.Query && value == s.Placeholder {
 				parts[i], found = k+"="+url.QueryEscape(s.value), true
 			}
 		}

@@ -85,8 +85,10 @@ type Place struct {
 	Format string // of the header's value, where it is made here: "Bearer {}"
 	Basic  bool   // a password of HTTP's own authentication
 	User   string // that goes with it
-	Query  string // a parameter of the address
-	AWS    bool   // it signs the request (AWS4-HMAC-SHA256)
+	// AnyUser may go with it as well, and the secret may be the user
+	AnyUser bool
+	Query   string // a parameter of the address
+	AWS     bool   // it signs the request (AWS4-HMAC-SHA256)
 }
 
 // Login is a token endpoint: what it issues is kept, and placeholders go inside.

@@ -241,8 +241,8 @@ func (g *Grants) add(name, why string, in *planner.Input) error {
 }
 
 func (p place) proxied(secret string) proxied.Place {
-	return proxied.Place{Secret: secret, Header: p.header, Format: p.format, Basic: p.basic, User: p.user, Query: p.query,
-		AWS: p.aws}
+	return proxied.Place{Secret: secret, Header: p.header, Format: p.format, Basic: p.basic, User: p.user,
+		AnyUser: p.anyUser, Query: p.query, AWS: p.aws}
 }
 
 // show puts a credential into a file of tools.

@@ -49,6 +49,7 @@ type place struct {
 	header, format string
 	basic          bool
 	user           string
+	anyUser        bool // the service looks at the password alone, or takes it as the user
 	query          string
 	aws            bool // it signs the request
 }
@@ -64,7 +65,7 @@ const anyHost = ""
 func kinds() []kind {
 	bearer := header("Authorization", "Bearer {}")
 	github := []at{{"api.github.com", bearer}, {"uploads.github.com", bearer},
-		{"github.com", place{basic: true, user: "x-access-token"}}}
+		{"github.com", place{basic: true, user: "x-access-token", anyUser: true}}}
 	return []kind{
 		{name: "github", env: []string{"GITHUB_TOKEN", "GH_TOKEN"}, at: github},
 		{name: "github-login", login: true, at: github, folder: "GH_CONFIG_DIR", helper: "!gh auth git-credential"},
@@ -80,7 +81,7 @@ func kinds() []kind {
 				{"generativelanguage.googleapis.com", place{query: "key"}}}},
 		{name: "gitlab", env: []string{"GITLAB_TOKEN"}, prefix: "glpat-", at: []at{
 			{"gitlab.com", header("Private-Token", "{}")}, {"gitlab.com", bearer},
-			{"gitlab.com", place{basic: true, user: "oauth2"}}}},
+			{"gitlab.com", place{basic: true, user: "oauth2", anyUser: true}}}},
 		{name: "npm", env: []string{"NPM_TOKEN", "NODE_AUTH_TOKEN"}, prefix: "npm_", at: []at{
 			{anyHost, bearer}}, file: &file{"npmrc", [][2]string{{"NPM_CONFIG_USERCONFIG", "npmrc"}}, npmrc}},
 		{name: "docker", at: []at{{anyHost, place{basic: true}}}, file: &file{"docker/config.json",
