@@ -184,7 +184,6 @@ type Use struct {
 	Port     uint16
 	Method   string `json:",omitempty"`
 	Status   int    `json:",omitempty"`
-	Rule     string `json:",omitempty"` // which refused it
 	Refused  string `json:",omitempty"` // why it was refused
 	Failed   string `json:",omitempty"` // what did not work
 	Sent     bool   `json:",omitempty"` // Secret's value was put in; what comes of that is not known yet

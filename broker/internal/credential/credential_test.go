@@ -188,9 +188,11 @@ func TestEndpoints(t *testing.T) {
 	}
 	for url, ok := range map[string]bool{"http://api.test": false, "http://127.0.0.1:11434": true,
 		"http://localhost": true} {
-		e.URL = url
-		if err := grants(policy.Credential{Name: "anthropic"}).addEndpoint(e, &planner.Input{}); (err == nil) != ok {
-			t.Errorf("%s: %v", url, err)
+		for _, name := range []string{"anthropic", ""} {
+			e.URL, e.Credential = url, name
+			if err := grants(policy.Credential{Name: "anthropic"}).addEndpoint(e, &planner.Input{}); (err == nil) != ok {
+				t.Errorf("%s, credential %q: %v", url, name, err)
+			}
 		}
 	}
 }

@@ -46,11 +46,11 @@ func (g *Grants) addEndpoint(e policy.Endpoint, in *planner.Input) error {
 		}
 	}
 	key := placeholder(k.prefix, "endpoint-"+e.Name)
+	if site.Plain && !loopback(site.Host) {
+		return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() +
+			"): http:// is for servers of this machine", Hint: "https:// is for others"}
+	}
 	if e.Credential != "" {
-		if site.Plain && !loopback(site.Host) {
-			return &planner.Refusal{What: "endpoint " + e.Name + " (" + e.Origin.String() +
-				") has a credential, which goes over https only"}
-		}
 		x, own, err := g.secret(e.Credential, "endpoint "+e.Name+", "+e.Origin.String(), in)
 		if err != nil {
 			return err
