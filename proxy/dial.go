@@ -179,6 +179,7 @@ func (g *gate) transport(host string, roots *x509.CertPool) *http.Transport {
 		TLSHandshakeTimeout:    20 * time.Second,
 		IdleConnTimeout:        90 * time.Second,
 		MaxIdleConnsPerHost:    64,
+		MaxConnsPerHost:        maxUnderWay,
 		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: 1 << 20,
 		ReadBufferSize:         64 << 10,

@@ -28,6 +28,7 @@ type proxy struct {
 	sites   []*site
 	record  *recorder // of endpoints; nil: none
 	bodies  bodies
+	crowd   crowd
 	// upstream asks the server of a site
 	upstream func(*proxied.Site) http.RoundTripper
 }
@@ -35,7 +36,7 @@ type proxy struct {
 // prepare makes the sites and the certificate authority.
 func (p *proxy) prepare() error {
 	var hosts []string
-	p.bodies = newBodies()
+	p.bodies, p.crowd = newBodies(), newCrowd()
 	for i := range p.conf.Sites {
 		s := &p.conf.Sites[i]
 		for _, at := range s.Places {
@@ -123,16 +124,21 @@ const maxHeader = 64 << 10
 // listen serves one listener.
 func (p *proxy) listen(l net.Listener, at proxied.Listener) {
 	s := &http.Server{ReadHeaderTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(nowhere{}, "", 0)}
+		ErrorLog: log.New(nowhere{}, "", 0), ConnState: p.crowd.left,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams}}
+	l = admitted{l, p.crowd.conns}
 	if at.Site != proxied.AnySite {
 		s.Handler = p.sites[at.Site].versioned()
 		if name := p.sites[at.Site].endpoint(); name != "" {
 			s.Handler = p.record.around(name, s.Handler)
 		}
+		s.Handler = p.crowd.around(s.Handler)
 		_ = s.Serve(l)
 		return
 	}
-	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.route(w, r, at.Port) })
+	s.Handler = p.crowd.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.route(w, r, at.Port)
+	}))
 	hands := &handshakes{Listener: l, p: p, port: at.Port, ready: make(chan *tls.Conn), done: make(chan struct{})}
 	go hands.run()
 	_ = s.Serve(hands)
@@ -206,13 +212,16 @@ func (h *handshakes) run() {
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
-			if t := h.shake(c); t != nil {
+			t := h.shake(c)
+			if t != nil {
 				select {
 				case h.ready <- t:
+					return
 				case <-h.done:
 					t.Close()
 				}
 			}
+			<-h.p.crowd.conns
 		}()
 	}
 }
