@@ -44,8 +44,7 @@ const (
 )
 
 // ofKernel says whether what the host has at a path is the kernel's, where people keep nothing: a device, one of its
-// file systems, or the one at /dev, which is of the same type as others. Where that holds /dev/shm too, that is
-// people's.
+// file systems, or the one at /dev, which is of the same type as others. Where that holds /dev/shm too, it is not.
 func ofKernel(p string) bool {
 	var at, dev unix.Stat_t
 	var fs unix.Statfs_t
