@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path"
 	"slices"
 	"time"
 
@@ -46,9 +45,8 @@ func (w *Words) Unaskable(why string) {
 
 // Covered is bwrap.Asks'.
 func (w *Words) Covered() []string {
-	v := w.settings.Layers.Vars
-	out := []string{path.Clean(v.XDGConfigHome + "/sbx"), path.Clean(v.XDGStateHome + "/sbx")}
-	root, err := controlRoot(w.env, v.Home)
+	out := w.own()
+	root, err := controlRoot(w.env, w.settings.Layers.Vars.Home)
 	if err == nil && !slices.ContainsFunc(out, func(dir string) bool { return host.Within(root, dir) }) {
 		out = append(out, root)
 	}

@@ -4,10 +4,14 @@ package live
 
 import (
 	"cmp"
+	"errors"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/confine"
@@ -57,7 +61,30 @@ func NewWords(env []string, std [3]*os.File) (*Words, error) {
 		return nil, err
 	}
 	layers.Policy, _ = e.Bound(layers.Policy)
-	return &Words{env: env, std: std, settings: request.Settings{Effective: e, Layers: layers}}, nil
+	w := &Words{env: env, std: std, settings: request.Settings{Effective: e, Layers: layers}}
+	return w, w.makeOwn()
+}
+
+// own are the folders of sbx's settings and of its records, where there is a home for them.
+func (w *Words) own() (out []string) {
+	for _, home := range [...]string{w.settings.Layers.Vars.XDGConfigHome, w.settings.Layers.Vars.XDGStateHome} {
+		if home != "" {
+			out = append(out, path.Clean(home+"/sbx"))
+		}
+	}
+	return out
+}
+
+// makeOwn makes these: what is missing cannot be covered, and a program that could make it would write settings and
+// records. Where this process cannot make one, the program cannot either.
+func (w *Words) makeOwn() error {
+	for _, dir := range w.own() {
+		err := os.MkdirAll(dir, 0o700)
+		if err != nil && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) {
+			return err
+		}
+	}
+	return nil
 }
 
 // warn is for the record: what a caller of bubblewrap reads on its standard error is the program's.
