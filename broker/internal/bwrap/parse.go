@@ -67,7 +67,7 @@ type request struct {
 	keep                                         uint64
 	filter                                       int
 	filters                                      []int
-	read                                         []int // descriptors that were read to their end
+	read                                         []int // descriptors that were read to their end, or have another number
 	warnings                                     []string
 }
 

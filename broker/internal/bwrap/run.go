@@ -147,60 +147,6 @@ func load(fd int) ([]byte, error) {
 	}
 }
 
-// moveAway gives what of the caller's lies where the set-up has its own descriptors another number.
-func moveAway() ([]plan.MovedFd, error) {
-	moved := []plan.MovedFd{}
-	for fd := child.FirstOwnFd; fd <= child.LastOwnFd; fd++ {
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		if err != nil || flags&unix.FD_CLOEXEC != 0 {
-			continue
-		}
-		at, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, child.LastOwnFd+1)
-		if err != nil {
-			return nil, failErrno(err, "Can't move descriptor %d", fd)
-		}
-		moved = append(moved, plan.MovedFd{Fd: fd, At: at})
-	}
-	return moved, nil
-}
-
-// above gives the user namespace that is entered last a number that the set-up does not use itself.
-func (r *request) above() (err error) {
-	if r.userns2 >= 0 {
-		unix.CloseOnExec(r.userns2)
-		r.userns2, err = unix.FcntlInt(uintptr(r.userns2), unix.F_DUPFD_CLOEXEC, child.LastOwnFd+1)
-	}
-	if err != nil {
-		return failErrno(err, "Setting userns2 failed")
-	}
-	return nil
-}
-
-// letGo closes what was passed on: whoever has the other end is to hear when the sandbox has closed it.
-func letGo(r *request, moved []plan.MovedFd) {
-	for _, fd := range r.closed() {
-		if fd != r.status {
-			unix.Close(fd)
-		}
-	}
-	for _, m := range moved {
-		unix.Close(m.At)
-	}
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return
-	}
-	for _, e := range list {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd <= 2 || fd == r.status {
-			continue
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			unix.Close(fd)
-		}
-	}
-}
-
 // run builds the sandbox, and waits until its program has ended.
 func run(r *request, args []string, beside Beside) (int, error) {
 	runtime.LockOSThread()
@@ -208,7 +154,7 @@ func run(r *request, args []string, beside Beside) (int, error) {
 	for _, fd := range r.closed() {
 		unix.CloseOnExec(fd)
 	}
-	if err := r.above(); err != nil {
+	if err := r.keepLate(); err != nil {
 		return 1, err
 	}
 	moved, err := moveAway()

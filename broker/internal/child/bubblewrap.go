@@ -82,7 +82,7 @@ func (c *builder) compileBubblewrap(sock int) error {
 	}
 	if b.Sync >= 0 && b.Reaper {
 		t.At("keeping descriptor", fmt.Sprint(b.Sync))
-		t.Call(unix.SYS_DUP3, uintptr(movedTo(b, b.Sync)), fdSync, unix.O_CLOEXEC)
+		t.Call(unix.SYS_DUP3, uintptr(b.Sync), fdSync, unix.O_CLOEXEC)
 	}
 	t.At("setting the parent-death signal", "") // again: a change of privileges clears it
 	t.Call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(c.deathSignal()))
@@ -316,16 +316,6 @@ func compileReaper(t *tape.Tape, p *plan.Plan) {
 		t.At(StepLock, string(l))
 		t.Call(unix.SYS_FCNTL, 0, unix.F_SETLK, tape.Ptr(t, &unix.Flock_t{Type: unix.F_RDLCK})).From(0, tape.RegA)
 	}
-}
-
-// movedTo is where a descriptor of the caller's is while the sandbox is set up.
-func movedTo(b *plan.Bubblewrap, fd int) int {
-	for _, m := range b.Moved {
-		if m.Fd == fd {
-			return m.At
-		}
-	}
-	return fd
 }
 
 // compileBubblewrapStart makes the tape that becomes the program.
