@@ -100,7 +100,8 @@ func (s *site) count(r *http.Response, x *exchange) {
 	}}
 }
 
-// reckon is what a request may cost by what it says. Its body is held where a bound or a price needs that.
+// reckon is what a request may cost by what it says. Its body is held where a bound or a price needs that, and where it
+// may have the mark of a decoy: the server is not asked at all then.
 func (s *site) reckon(w http.ResponseWriter, r *http.Request, x *exchange) (*charge, error) {
 	m, c := s.meter, &charge{}
 	switch r.Method {
@@ -112,7 +113,7 @@ func (s *site) reckon(w http.ResponseWriter, r *http.Request, x *exchange) (*cha
 		return nil, errors.New("endpoint " + m.Name + " is for calls whose answers say what they have cost, and not for " +
 			r.Method + " " + r.URL.Path)
 	}
-	if !m.metered() && len(m.Prices) == 0 {
+	if !m.metered() && len(m.Prices) == 0 && len(s.p.conf.Marks) == 0 {
 		return c, nil
 	}
 	body, err := s.p.hold(w, r, x, maxAsked)
