@@ -159,10 +159,7 @@ func (g *Grants) secret(name, why string, in *planner.Input) (granted, kind, err
 		return granted{}, k, &planner.Refusal{What: "credential " + c.Name + " (" + c.Origin.String() + ") has no host",
 			Hint: `hosts = ["registry.example"] says where it goes`}
 	}
-	if c.FromFile != "" { // neither the file nor the variable is inside
-		in.Hides = append(in.Hides, planner.Hide{Path: c.FromFile, Secret: true, Why: "the value of credential " + name})
-	}
-	if c.FromEnv != "" {
+	if c.FromEnv != "" { // its value is not inside
 		unsetEnv(in, c.FromEnv)
 	}
 	i := slices.IndexFunc(g.list, func(x granted) bool { return x.Name == name })

@@ -279,6 +279,9 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 			hide(in, h, x.secret, x.why)
 		}
 	}
+	for _, c := range s.Sources() { // also of those that the run may not use
+		in.Hides = append(in.Hides, planner.Hide{Path: c.FromFile, Secret: true, Why: c.SourceReason()})
+	}
 	for _, l := range []struct {
 		list   []string
 		secret bool

@@ -1,6 +1,11 @@
 package policy
 
-import "sbx.example/sbx/broker/internal/policy/pathname"
+import (
+	"maps"
+	"slices"
+
+	"sbx.example/sbx/broker/internal/policy/pathname"
+)
 
 // Secret is a path that is hidden whatever is readable around it.
 type Secret struct {
@@ -163,7 +168,21 @@ type Hiding struct {
 	Origin Origin
 }
 
-// Concealed is the complete list of what is hidden: built-in secrets, fs.secrets, fs.hidden and the profile's lists.
+// Sources are the credentials whose value is in a file, by name.
+func (e Effective) Sources() (list []Credential) {
+	for _, name := range slices.Sorted(maps.Keys(e.Credentials)) {
+		if c := e.Credentials[name]; c.FromFile != "" {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// SourceReason is why a file of Sources is hidden.
+func (c *Credential) SourceReason() string { return "the value of credential " + c.Name }
+
+// Concealed is the complete list of what is hidden: built-in secrets, fs.secrets, fs.hidden, the profile's lists, and
+// the files that have values of credentials.
 // A built-in entry whose variable has no value here cannot exist here and is left out.
 func (e Effective) Concealed() []Hiding {
 	var out []Hiding
@@ -194,6 +213,11 @@ func (e Effective) Concealed() []Hiding {
 	add(e.FS.Hidden, "fs.hidden", "fs.hidden")
 	add(e.Profile.Secrets, "secret of profile "+e.Profile.Name, "")
 	add(e.Profile.Hidden, "hidden by profile "+e.Profile.Name, "")
+	for _, c := range e.Sources() {
+		if p, err := pathname.ParsePattern(c.FromFile, vars); err == nil {
+			out = append(out, Hiding{Secret{KindPath, c.FromFile, c.SourceReason(), false}, p, c.Origin})
+		}
+	}
 	return out
 }
 
