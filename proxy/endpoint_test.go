@@ -248,6 +248,39 @@ func TestRequestsAtOnce(t *testing.T) {
 	}
 }
 
+// What rules are about is the path that leaves, with that of the endpoint's address before it.
+func TestPathsOfEndpoints(t *testing.T) {
+	for _, x := range []struct {
+		prefix, rule, path, arrives string
+	}{
+		{"", "GET /public/**", "/public/a%20b", "/public/a%20b"}, // control
+		{"/api", "GET /api/public/**", "/public/a%20b", "/api/public/a%20b"},
+		{"/private%20x", "GET /*/public/**", "/public/a", "/private%20x/public/a"},
+		{"/private%20x", "GET /public/**", "/public/a", ""},
+		{"/api", "GET /api/**", "/../admin", ""},
+		{"/api", "GET /api/**", "/%2e%2e/admin", ""},
+	} {
+		l := endpoint(t, proxied.Budget{}, nil)
+		l.p.sites[0].Prefix, l.p.secrets[0].Allow = x.prefix, []string{x.rule}
+		r, err := http.NewRequest("GET", "http://"+l.addr+x.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		got := ""
+		for _, r := range l.servers["one.test"].requests() {
+			got = r.URL.EscapedPath()
+		}
+		if got != x.arrives || (resp.StatusCode == 200) != (x.arrives != "") {
+			t.Errorf("%+v: %s, %q arrived", x, resp.Status, got)
+		}
+	}
+}
+
 // Where nothing has to be known of a body it passes as it is.
 func TestOtherBodies(t *testing.T) {
 	for name, x := range map[string]struct {

@@ -168,7 +168,7 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, status int, why stri
 }
 
 // versioned serves the site to clients that were told its address. Tools disagree on whether that ends in the API's
-// version: paths from which it is missing get it.
+// version: paths from which it is missing get it. What is judged from here on is the path that leaves.
 func (s *site) versioned() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, full := range s.Versioned {
@@ -180,6 +180,15 @@ func (s *site) versioned() http.Handler {
 				}
 				break
 			}
+		}
+		if s.Prefix != "" && strings.HasPrefix(r.URL.Path, "/") {
+			raw := s.Prefix + r.URL.EscapedPath()
+			whole, err := url.PathUnescape(raw)
+			if err != nil {
+				s.refuse(w, r, http.StatusBadRequest, "its path cannot be read")
+				return
+			}
+			r.URL.Path, r.URL.RawPath = whole, raw
 		}
 		s.ServeHTTP(w, r)
 	})
@@ -204,13 +213,6 @@ func (s *site) rewrite(r *httputil.ProxyRequest) {
 	out := r.Out
 	out.URL.Scheme, out.URL.Host, out.Host = scheme, s.authority, s.authority
 	out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
-	if s.Prefix != "" {
-		out.URL = out.URL.JoinPath() // a copy
-		out.URL.Path, out.URL.RawPath = s.Prefix+r.In.URL.Path, ""
-		if raw := r.In.URL.RawPath; raw != "" {
-			out.URL.RawPath = (&url.URL{Path: s.Prefix}).EscapedPath() + raw
-		}
-	}
 	x := out.Context().Value(exchangeKey{}).(*exchange)
 	x.used = s.p.put(s, out)
 	if !slices.Equal(out.Header["Accept-Encoding"], []string{"identity"}) {

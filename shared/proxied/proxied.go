@@ -68,7 +68,7 @@ type Site struct {
 	Host   string
 	Port   uint16
 	Plain  bool   // it speaks no TLS
-	Prefix string // of its paths, for a site with a listener of its own
+	Prefix string // of its paths, as addresses have it, for a site with a listener of its own
 	// Versioned paths: at such a listener a client may leave out the first segment
 	Versioned []string
 	Places    []Place
