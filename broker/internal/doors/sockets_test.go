@@ -166,7 +166,7 @@ func TestSocketsOfPrograms(t *testing.T) {
 // TestOwnDisplay: the server of the person's own session is refused, and another one is not.
 func TestOwnDisplay(t *testing.T) {
 	dir := hostWith(t, "X7")
-	for display, want := range map[string]string{":7": "the server of your own", ":7.0": "the server of your own", ":70": "nothing",
+	for display, want := range map[string]string{":7": "of your own", ":7.0": "of your own", ":70": "nothing",
 		":0": "nothing", "": "nothing", "localhost:7.0": "nothing"} {
 		d := doorsAt(dir, "DISPLAY="+display)
 		d.Settings.Features = policy.Features{X11: true, X11Server: dir + "/X7"}
