@@ -901,7 +901,7 @@ func TestRulesOfEachCredential(t *testing.T) {
 		l.p.secrets[0].Allow, l.p.secrets[1].Allow = x.one, x.two
 		head := map[string]string{}
 		for _, p := range x.carried {
-			head[map[string]string{first: "Authorization", second: "X-Two"}[p]] = p
+			head[map[string]string{first: "Authorization", second: "X-Two"}[p]] = map[string]string{first: "Bearer "}[p] + p
 		}
 		method, path, _ := strings.Cut(x.request, " ")
 		status, _, text := l.do(l.client(false), method, "https://one.test"+path, head, nil)
