@@ -13,6 +13,9 @@ func TestBusRefused(t *testing.T) {
 		"org.kde.kwalletd6": true, "org.kde.kwalletd7.Sub": true, "org.kde.secretservicecompat": true,
 		"org.freedesktop.systemd1": true, "org.freedesktop.systemd1.Manager": true, "org.freedesktop.login1": true,
 		"org.gnome.Shell": true, "org.gnome.Shell2": true, "org.gnome.Shell.Extensions": true, "org.freedesktop.DBus": true,
+		"ca.desrt.dconf": true, "org.gtk.vfs.Daemon": true, "org.freedesktop.FileManager1": true, "org.kde.krunner": true,
+		"org.kde.konsole": true, "org.kde.kded6": true, "org.gnome.Console": true, "org.a11y.Bus": true,
+		"org.keepassxc.KeePassXC.MainWindow": true, "org.kde.kdeconnect": false, "org.gtk.Settings": false,
 		"org.gnome.ShellSearch": false, "org.gnome.Mutter.IdleMonitor": false, "org.example.org.gnome.Shell": false,
 		"org.kde": false, "org.freedesktop": false, "org.freedesktop.Notifications": false,
 	} {

@@ -214,13 +214,15 @@ func (r *Request) ForLearning() {
 	}
 }
 
-// busRefused are services through which programs are started outside of the sandbox, or secrets can be had: each with
-// those whose names begin with it and a dot, and in whatever version, which is a number at its end.
+// busRefused are known services through which programs are started outside of the sandbox, or secrets can be had: each
+// with those whose names begin with it and a dot, and in whatever version, which is a number at its end.
 var busRefused = [...]string{"org.freedesktop.DBus", "org.freedesktop.systemd", "org.freedesktop.Flatpak",
 	"org.freedesktop.portal", "org.freedesktop.impl.portal", "org.freedesktop.secrets", "org.gnome.Shell",
 	"org.gnome.keyring", "org.gnome.Terminal", "org.kde.kwalletd", "org.kde.secretservicecompat", "org.kde.KWin",
 	"org.kde.plasmashell", "org.kde.klauncher", "org.freedesktop.PackageKit", "org.freedesktop.login",
-	"org.freedesktop.PolicyKit", "org.freedesktop.machine"}
+	"org.freedesktop.PolicyKit", "org.freedesktop.machine", "ca.desrt.dconf", "org.gtk.vfs",
+	"org.freedesktop.FileManager", "org.kde.krunner", "org.kde.konsole", "org.kde.kded", "org.gnome.Console",
+	"org.a11y.Bus", "org.keepassxc.KeePassXC"}
 
 // BusRefused says whether nothing inside may talk to a service of the session bus.
 func BusRefused(name string) bool {
