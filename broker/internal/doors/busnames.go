@@ -89,15 +89,21 @@ func dialBus(address string) (*bus, error) {
 	return nil, err
 }
 
-func dialOne(address string) (*bus, error) {
+// socketOf is the socket of one address of a bus; one that has no path begins with @.
+func socketOf(address string) (string, error) {
 	what, _, _ := strings.Cut(address, ",")
 	kind, name, _ := strings.Cut(what, "=")
 	name, err := url.PathUnescape(name)
-	if err != nil {
-		return nil, err
-	}
 	if kind == "unix:abstract" {
 		name = "@" + name
+	}
+	return name, err
+}
+
+func dialOne(address string) (*bus, error) {
+	name, err := socketOf(address)
+	if err != nil {
+		return nil, err
 	}
 	c, err := net.DialTimeout("unix", name, 5*time.Second)
 	if err != nil {

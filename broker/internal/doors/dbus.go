@@ -50,6 +50,18 @@ func (d *Doors) busRelay(from program.Source) (func(string) (func(), error), err
 		return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS is not set, so there is no session bus",
 			Hint: "leave the option out, or run sbx in a desktop session"}
 	}
+	for a := range strings.SplitSeq(address, ";") { // the filter connects to each by its name
+		name, err := socketOf(a)
+		if err != nil {
+			return nil, &planner.Refusal{What: "--dbus: DBUS_SESSION_BUS_ADDRESS", Err: err}
+		}
+		if strings.HasPrefix(name, "@") {
+			continue
+		}
+		if _, err := d.find("--dbus", name); err != nil {
+			return nil, err
+		}
+	}
 	proxy, err := from.Find("xdg-dbus-proxy")
 	if err != nil {
 		return nil, &planner.Refusal{What: "--dbus: finding the filter of the bus", Err: err,

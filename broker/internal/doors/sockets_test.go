@@ -163,6 +163,22 @@ func TestSocketsOfPrograms(t *testing.T) {
 	}
 }
 
+// TestBusOfPrograms: nor is a bus whose socket programs could have put there.
+func TestBusOfPrograms(t *testing.T) {
+	dir := hostWith(t, "bus")
+	for at, want := range map[string]string{"path=" + dir + "/b%75s,guid=0": "programs in the sandbox write",
+		"abstract=x;unix:path=" + dir + "/bus": "programs in the sandbox write", "path=" + dir + "/none": "no such file"} {
+		d := doorsAt(dir, "DBUS_SESSION_BUS_ADDRESS=unix:"+at)
+		d.Settings.Features.DBus = true
+		for range 2 {
+			if err := d.Sockets(); strings.Contains(refusal(err), want) != (d.In.Project == dir || want == "no such file") {
+				t.Errorf("%s, the project is %q: %s", at, d.In.Project, refusal(err))
+			}
+			d.In.Project = dir
+		}
+	}
+}
+
 // TestOwnDisplay: the server of the person's own session is refused, and another one is not.
 func TestOwnDisplay(t *testing.T) {
 	dir := hostWith(t, "X7")
