@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -91,19 +92,14 @@ func program(p *plan.Plan, r *request, cwd string, umask uint32) {
 	if r.start != nil {
 		p.Process.Dir = plan.Bytes(*r.start)
 	} else {
-		p.Process.Dir = plan.Bytes(cwd)
-		if home, _ := variable(r.env, "HOME"); home != "" {
-			b.Dirs = append(b.Dirs, plan.Bytes(home))
-		}
-		b.Dirs = append(b.Dirs, "/")
+		home, _ := variable(r.env, "HOME")
+		dirs := slices.DeleteFunc([]string{cwd, home, "/"}, func(dir string) bool { return dir == "" })
+		p.Process.Dir, b.Dirs = plan.Bytes(dirs[0]), plan.BytesOf(dirs[1:])
 	}
 	for _, f := range search(r.argv[0], r.env) {
 		b.Programs = append(b.Programs, plan.Bytes(f))
 	}
 }
-
-// maxSearch bounds the directories in which a program is looked for.
-const maxSearch = 50
 
 // search is where execvp(3) looks for a program.
 func search(name string, env []string) (out []string) {
@@ -120,7 +116,7 @@ func search(name string, env []string) (out []string) {
 		}
 		out = append(out, path.Join(dir, name))
 	}
-	return out[:min(len(out), maxSearch)]
+	return out
 }
 
 // filter is sbx's own: what it refuses nobody inside needs who may make namespaces, and bubblewrap would let through.

@@ -232,10 +232,7 @@ func (a *ahead) End() {
 func here(r *request) (host, error) {
 	h := host{root: os.Getuid() == 0, pid: r.pid || r.pidns >= 0, load: load, readable: doors, fuse: hasFuse()}
 	h.within = child.Plain() && !h.fuse
-	var err error
-	if h.cwd, err = syscall.Getwd(); err != nil {
-		h.cwd = "/"
-	}
+	h.cwd, _ = os.Getwd() // as PWD spells it, like get_current_dir_name(3); "" if it was removed
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return h, failErrno(err, "Can't read the size of memory")

@@ -113,7 +113,7 @@ func walk(p string, at func(string) entry, follow bool) (found, syscall.Errno) {
 
 // real is realpath(3) of a path of the host's.
 func (t tree) real(p, cwd string) (string, error) {
-	if p == "" {
+	if p == "" || cwd == "" && p[0] != '/' {
 		return "", unix.ENOENT
 	}
 	if !strings.HasPrefix(p, "/") {
