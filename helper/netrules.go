@@ -60,8 +60,9 @@ func masquerade() [][]byte {
 	port := func(register uint32, n uint16) []byte {
 		return expr("immediate", be32(unix.NFTA_IMMEDIATE_DREG, register), value(unix.NFTA_IMMEDIATE_DATA, binary.BigEndian.AppendUint16(nil, n)))
 	}
-	return [][]byte{port(unix.NFT_REG_1, 61000), port(unix.NFT_REG_2, 65535), expr("masq", be32(unix.NFTA_MASQ_FLAGS, chosen),
-		be32(unix.NFTA_MASQ_REG_PROTO_MIN, unix.NFT_REG_1), be32(unix.NFTA_MASQ_REG_PROTO_MAX, unix.NFT_REG_2))}
+	return [][]byte{port(unix.NFT_REG_1, 61000), port(unix.NFT_REG_2, 65535),
+		expr("masq", be32(unix.NFTA_MASQ_FLAGS, chosen),
+			be32(unix.NFTA_MASQ_REG_PROTO_MIN, unix.NFT_REG_1), be32(unix.NFTA_MASQ_REG_PROTO_MAX, unix.NFT_REG_2))}
 }
 
 const dropIt, acceptIt = 0, 1
@@ -77,8 +78,10 @@ func verdict(code uint32) [][]byte {
 // ICMP it is a question (echo): an error could be about a connection of the host's.
 func protocols() [3][][]byte {
 	of := func(n byte) [][]byte { return meta(unix.NFT_META_L4PROTO, unix.NFT_CMP_EQ, []byte{n}) }
-	echo := append(of(unix.IPPROTO_ICMP), expr("payload", be32(unix.NFTA_PAYLOAD_DREG, unix.NFT_REG_1), be32(unix.NFTA_PAYLOAD_BASE,
-		unix.NFT_PAYLOAD_TRANSPORT_HEADER), be32(unix.NFTA_PAYLOAD_OFFSET, 0), be32(unix.NFTA_PAYLOAD_LEN, 1)), compare(unix.NFT_CMP_EQ, []byte{8}))
+	icmpType := expr("payload", be32(unix.NFTA_PAYLOAD_DREG, unix.NFT_REG_1),
+		be32(unix.NFTA_PAYLOAD_BASE, unix.NFT_PAYLOAD_TRANSPORT_HEADER),
+		be32(unix.NFTA_PAYLOAD_OFFSET, 0), be32(unix.NFTA_PAYLOAD_LEN, 1))
+	echo := append(of(unix.IPPROTO_ICMP), icmpType, compare(unix.NFT_CMP_EQ, []byte{8}))
 	return [...][][]byte{of(unix.IPPROTO_TCP), of(unix.IPPROTO_UDP), echo}
 }
 
