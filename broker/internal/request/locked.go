@@ -29,7 +29,7 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 		if err != nil {
 			continue // said where the option is carried out
 		}
-		for _, place := range withTarget(p) {
+		for _, place := range withTarget(host.FS{}, p) {
 			if closed, lock := s.Reopens(key, place); closed != "" {
 				return lockedError(o.Flag+" "+quoting.Quote(o.Path), closed, lock)
 			}
@@ -58,7 +58,7 @@ func (s *Settings) boundLayers() {
 	}
 	now, by := time.Now(), policy.Origin{File: s.Agent.Origin()}
 	s.Agent.Layers = slices.DeleteFunc(s.Agent.Layers, func(place string) bool {
-		for _, p := range withTarget(place) {
+		for _, p := range withTarget(host.FS{}, place) {
 			if key, lock := s.Overlays(s.Layers.Policy, p, now); key != "" {
 				s.Notices = append(s.Notices, policy.Notice{Kind: policy.NoticeLocked, Key: "layer", Origin: by,
 					What: "ignored: " + quoting.Quote(place) + " would widen " + key + ", and " + lock.String() +
@@ -72,9 +72,9 @@ func (s *Settings) boundLayers() {
 
 // withTarget is a place, and where it leads if that is another: what a link leads to is what would be mounted. What
 // stands before a ".." is followed first.
-func withTarget(p string) []string {
+func withTarget(fs planner.FS, p string) []string {
 	place := path.Clean(p)
-	if canon, _, _, err := host.Resolve(host.FS{}, p); err == nil && canon != place {
+	if canon, _, _, err := host.Resolve(fs, p); err == nil && canon != place {
 		return []string{place, canon}
 	}
 	return []string{place}

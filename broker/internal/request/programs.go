@@ -31,12 +31,9 @@ func HookEnvironment(env []string, s Settings, in *planner.Input) []string {
 }
 
 // Linkable are the places in which programs of this run can make links, as they are named and as they lead now.
-func Linkable(in *planner.Input) []string {
-	out := writablePlaces(in)
-	for _, p := range out {
-		if canon, _, _, err := host.Resolve(in.FS, p); err == nil && canon != p {
-			out = append(out, canon)
-		}
+func Linkable(in *planner.Input) (out []string) {
+	for _, p := range writablePlaces(in) {
+		out = append(out, withTarget(in.FS, p)...)
 	}
 	return out
 }
