@@ -100,7 +100,7 @@ func spawnBus(proxy program.Program, address, socket string, names []string) (fu
 	cmd := proxy.Command(args...)
 	cmd.Env = append(cmd.Env, "LANG=C")
 	cmd.ExtraFiles = []*os.File{theirs, dir}
-	var said strings.Builder
+	said := program.Limited{Left: 1024} // it goes on for as long as the session
 	cmd.Stderr, cmd.WaitDelay = &said, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C at the terminal is for the program inside
 	err = cmd.Start()

@@ -129,12 +129,12 @@ func (h Hook) Run(ctx context.Context, qu Question) (a Answer, answered bool, er
 		return a, false, err
 	}
 	cmd.Stdin = bytes.NewReader(append(in, '\n'))
-	out := &limited{left: maxHookOutput}
+	out := &program.Limited{Left: maxHookOutput}
 	cmd.Stdout = out
 	if err := cmd.Run(); err != nil {
 		return a, false, fmt.Errorf("running prompt command: %w", err)
 	}
-	if out.over {
+	if out.Over {
 		return a, false, fmt.Errorf("running prompt command: more than %d bytes of output", maxHookOutput)
 	}
 	text := strings.TrimSpace(out.String())
@@ -231,19 +231,4 @@ func NewAnswer(decision, scope, life, until, persist string, now time.Time) (a A
 		}
 	}
 	return a, nil
-}
-
-// limited keeps the first bytes and goes on reading, so that the command never waits for a reader.
-type limited struct {
-	bytes.Buffer
-	left int
-	over bool
-}
-
-func (l *limited) Write(b []byte) (int, error) {
-	n := min(len(b), l.left)
-	l.left -= n
-	l.over = l.over || n < len(b)
-	l.Buffer.Write(b[:n])
-	return len(b), nil
 }

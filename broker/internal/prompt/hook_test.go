@@ -58,14 +58,15 @@ func TestHookSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	file := read("/a/b")
 	for command, want := range map[string]string{"exit 3": "exit status 3", "echo maybe": `unknown answer "maybe"`,
-		"echo allow walk session": "use scope once, file, dir or tree", "echo deny": "", "echo allow dir": ""} {
+		"echo allow walk session": "use scope once, file, dir or tree", "echo deny": "", "echo allow dir": "",
+		"yes deny | head -1000; echo allow dir": "more than 4096 bytes of output"} {
 		heard := make(chan string, 1)
 		q := NewQueue(Options{HookCommand: command, HookTimeout: time.Minute, Timeout: time.Minute,
 			HookFailed: func(err error) { heard <- err.Error() }})
 		a := q.Ask(context.Background(), file)
 		q.Close()
 		said := ""
-		if want != "" {
+		if want != "" && !a.Allow {
 			said = <-heard
 		}
 		if !strings.Contains(said, want) || len(heard) > 0 || a.Allow != (command == "echo allow dir") {
