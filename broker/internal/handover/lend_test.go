@@ -131,8 +131,13 @@ func drain(program *os.File, spliced bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer r.Close()
+	done := make(chan struct{})
+	defer func() {
+		r.Close()
+		<-done // a pipe's end is nothing that the memory model knows
+	}()
 	go func() {
+		defer close(done)
 		defer w.Close()
 		for {
 			n, err := unix.Splice(int(program.Fd()), nil, int(w.Fd()), nil, 3, 0)
