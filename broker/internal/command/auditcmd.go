@@ -178,14 +178,8 @@ func auditLine(e *audit.Event) string {
 		parts = append(parts, strings.TrimSpace(e.Scope+" "+e.Life))
 	}
 	text := strings.Join(parts, " ")
-	if e.Kind == audit.KindTraffic || e.Kind == audit.KindTool {
-		text += ":"
-		for i, d := range e.Detail {
-			if i > 0 {
-				text += ","
-			}
-			text += " " + strings.ReplaceAll(d.K, "_", " ") + " " + quoting.ASCII(d.V)
-		}
+	for i, d := range e.Detail {
+		text += []string{":", ","}[min(i, 1)] + " " + strings.ReplaceAll(d.K, "_", " ") + " " + quoting.ASCII(d.V)
 	}
 	if e.Reason != "" {
 		text += ": " + quoting.ASCII(e.Reason)
