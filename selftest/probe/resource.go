@@ -91,7 +91,7 @@ func fill(args []string) outcome {
 	return won(itoa(want) + " MiB written")
 }
 
-// inodes makes N empty files (300 000 at most, 6 s at most) and removes them. inodes DIR N
+// inodes makes N empty files (300 000 at most) and removes them. inodes DIR N
 func inodes(args []string) outcome {
 	dir := filepath.Join(arg(args, 0), "probe-inodes")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -99,7 +99,6 @@ func inodes(args []string) outcome {
 	}
 	defer os.RemoveAll(dir)
 	want := min(parseInt(arg(args, 1), 1000), 300000)
-	end := time.Now().Add(6 * time.Second)
 	for i := 0; i < want; i++ {
 		fd, err := unix.Open(dir+"/"+itoa(i), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 		if err != nil {
@@ -108,9 +107,6 @@ func inodes(args []string) outcome {
 			return o
 		}
 		unix.Close(fd)
-		if time.Now().After(end) {
-			return skipped("inodes", "time: too slow here to reach the limit")
-		}
 	}
 	return won(itoa(want) + " files")
 }
