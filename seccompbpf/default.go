@@ -64,6 +64,7 @@ func forArch(arch Arch, t Toggles) Policy {
 	b.modeBits()
 	b.devices()
 	b.ioctls()
+	b.leases()
 	b.sockets()
 	b.processes()
 	b.cores()

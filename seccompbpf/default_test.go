@@ -222,6 +222,12 @@ func TestDefault(t *testing.T) {
 		{"personality", Toggles{Debug: true}, [6]uint64{0x440000}, eperm},
 		{"personality", Toggles{Debug: true}, [6]uint64{0x400000}, eperm},
 		{"personality", Toggles{Debug: true}, [6]uint64{1<<40 | 0x400000}, eperm},
+		{"fcntl", Toggles{}, [6]uint64{0, 1024}, Errno(EINVAL)}, // F_SETLEASE
+		{"fcntl", Toggles{}, [6]uint64{0, 1<<32 | 1024}, Errno(EINVAL)},
+		{"fcntl", Toggles{Containers: true}, [6]uint64{0, 1040}, Errno(EINVAL)}, // F_SETDELEG
+		{"fcntl", Toggles{}, [6]uint64{0, 1025}, Allow},
+		{"fcntl", Toggles{}, [6]uint64{0, 6}, Allow},
+		{"fcntl", Nested(), [6]uint64{0, 1024}, Allow}, // bubblewrap's caller has them
 		{"ioctl", Toggles{}, [6]uint64{0, 0x5401}, Allow},
 		{"ioctl", Toggles{}, [6]uint64{0, 0x540e}, Allow},
 		{"ioctl", Toggles{}, [6]uint64{0, 0x5412}, eperm},

@@ -49,6 +49,7 @@ const (
 const (
 	EPERM           = 1
 	EACCES          = 13
+	EINVAL          = 22
 	ENOTTY          = 25
 	ENOSYS          = 38
 	ENOPROTOOPT     = 92

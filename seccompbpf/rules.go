@@ -31,6 +31,17 @@ func (b *builder) modeBits() {
 	}
 }
 
+// leases refuses leases and, of Linux 6.19, delegations: on what is shown read-only, too, they hold up whoever opens it
+// outside (fs.lease-break-time), and nothing says which file a call is about. EINVAL is the kernel's word where
+// fs.leases-enable is 0. The test takes fcntl out of the kernel's allow cache, some 30 ns.
+func (b *builder) leases() {
+	const setLease, setDelegation = 1024, 1040
+	if !b.t.Bwrap {
+		b.add(Errno(EINVAL), "a lease holds up whoever opens the file outside",
+			[]Cond{{Arg: 1, Op: In, List: []uint64{setLease, setDelegation}}}, "fcntl", "fcntl64")
+	}
+}
+
 // devices refuses block and character nodes; 0:0 is an overlay whiteout and harmless.
 func (b *builder) devices() {
 	const why = "a device node is a door into the kernel"

@@ -211,7 +211,7 @@ var sets = [...]Set{
 	{"@cached", "must reach allow without an argument, so that the kernel's allow cache (5.11) holds them", []string{
 		"read", "write", "close", "newfstatat", "fstat", "stat", "lstat", "statx", "mmap", "munmap", "mprotect", "brk",
 		"futex", "getppid",
-		"getpid", "lseek", "pread64", "pwrite64", "fcntl", "poll", "ppoll", "epoll_wait", "epoll_pwait", "readlink",
+		"getpid", "lseek", "pread64", "pwrite64", "poll", "ppoll", "epoll_wait", "epoll_pwait", "readlink",
 		"readlinkat", "access",
 		"faccessat", "faccessat2", "getdents64", "rt_sigaction", "rt_sigprocmask", "sendmsg", "recvmsg", "sendto", "recvfrom",
 	}},
