@@ -20,6 +20,9 @@ type name struct {
 	ruled *ruling
 }
 
+// unjudged is the same name, of which nothing is known.
+func (n *name) unjudged() *name { return &name{root: n.root, rel: n.rel, slash: n.slash} }
+
 func (n *name) path() string { return n.rel[:len(n.rel)-1] }
 
 // abs is the name as a path inside.

@@ -176,15 +176,23 @@ func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
 	if waits {
 		flags |= unix.O_NONBLOCK
 	}
-	fd, e := j.openFile(n.root.fd, rel, flags, mode)
+	var fd int
+	var e syscall.Errno
+	if exists {
+		fd, e = j.openJudged(n.root.fd, rel, flags, mode, &object{uint64(st.Dev), st.Ino})
+	} else {
+		fd, e = j.openFile(n.root.fd, rel, flags, mode)
+	}
 	switch {
 	case e == 0:
+	case e == unix.ESTALE:
+		return n.unjudged(), false
 	case e == unix.ELOOP && (flags&unix.O_NOFOLLOW == 0 || !exists):
 		return j.again(n, e)
 	case e == unix.EXDEV: // something is mounted there: what guards a name
 		return nil, j.refuse(n, mounted(), unix.EROFS)
 	case e == unix.EAGAIN && waits:
-		return nil, j.openLater(n, rel)
+		return j.openLater(n, rel, &object{uint64(st.Dev), st.Ino})
 	default:
 		return nil, j.answer(e)
 	}
@@ -211,6 +219,35 @@ func (j *job) openFile(dir int, rel string, flags uint64, mode uint32) (int, sys
 	}
 }
 
+// openJudged opens a file that is there. ESTALE: the host has put another one at its name since it was judged. Before a
+// file is emptied it is known to be that one.
+func (j *job) openJudged(dir int, rel string, flags uint64, mode uint32, judged *object) (int, syscall.Errno) {
+	first := flags
+	if flags&unix.O_TRUNC != 0 {
+		first, mode = unix.O_PATH|unix.O_NOFOLLOW, 0
+	}
+	fd, e := j.openFile(dir, rel, first, mode)
+	switch {
+	case e == unix.ENOENT && flags&unix.O_CREAT != 0:
+		return -1, unix.ESTALE
+	case e != 0:
+		return -1, e
+	case !judged.is(fd):
+		unix.Close(fd)
+		return -1, unix.ESTALE
+	case first == flags:
+		return fd, 0
+	}
+	defer unix.Close(fd)
+	return reopened(fd, flags)
+}
+
+// reopened opens a file that is held, with the flags of a call that named it.
+func reopened(held int, flags uint64) (int, syscall.Errno) {
+	fd, err := names.Reopen(held, int(flags&openKept&^(unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW))|unix.O_NOCTTY)
+	return fd, errnoOf(err)
+}
+
 // alone says whether somebody could see that this process had the file open as well, for a moment: who runs it
 // (ETXTBSY), or who takes and gives a lock. Files for locks are opened to be made if they are not there, or to be read.
 func (j *job) alone(mode uint32) bool {
@@ -223,14 +260,18 @@ func (j *job) alone(mode uint32) bool {
 
 // openLater waits for whoever has a lease on a file, on a thread of its own. The file is held before that: its name
 // may be another's by then.
-func (j *job) openLater(n *name, rel string) bool {
+func (j *job) openLater(n *name, rel string, judged *object) (*name, bool) {
 	held, e := openAt(n.root.fd, nulled(rel), unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if e != 0 {
-		return j.answer(e)
+		return nil, j.answer(e)
+	}
+	if !judged.is(held) {
+		unix.Close(held)
+		return n.unjudged(), false
 	}
 	if j.served(n) && !j.lend(n, held) {
 		unix.Close(held)
-		return j.elsewhere()
+		return nil, j.elsewhere()
 	}
 	c, flags := *j.call, j.flags
 	go func() {
@@ -240,14 +281,14 @@ func (j *job) openLater(n *name, rel string) bool {
 			c.Fail(e)
 			return
 		}
-		fd, err := names.Reopen(held, int(flags&openKept&^(unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW))|unix.O_NOCTTY)
-		if err != nil {
-			c.Fail(errnoOf(err))
+		fd, e := reopened(held, flags)
+		if e != 0 {
+			c.Fail(e)
 			return
 		}
 		c.Hand(fd, flags&unix.O_CLOEXEC != 0, true)
 	}()
-	return true
+	return nil, true
 }
 
 // takeMask gives this thread the mask of the caller's new files.
