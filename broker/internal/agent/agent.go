@@ -244,7 +244,7 @@ func (a *Agent) reply(t *tape.Tape) (*os.File, error) {
 		if file != nil {
 			file.Close()
 		}
-		return nil, steps.FaultAt(t, "agent", f)
+		return nil, steps.FaultAt(t, f)
 	}
 	return file, nil
 }

@@ -79,9 +79,6 @@ func (a *Arbiter) Observe(f func(Event)) {
 	a.watch = append(a.watch, f)
 }
 
-// Grants lists the answers that hold.
-func (a *Arbiter) Grants() []decide.Grant { return a.grants.List(a.opt.Now()) }
-
 // Ask settles one access: it returns when rules, an earlier answer or a human have decided, when the time for an answer
 // is up or when ctx ends. Everything but an explicit yes that could be recorded is a no.
 func (a *Arbiter) Ask(ctx context.Context, q decide.Ask) decide.Verdict {

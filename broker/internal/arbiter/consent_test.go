@@ -169,7 +169,7 @@ func TestOnceIsNoOthers(t *testing.T) {
 			t.Errorf("%d, %s: %+v, asked %d times, want %d", i, c.what, v, asked.Load(), c.asked)
 		}
 	}
-	if got := len(a.Grants()); got != 0 {
+	if got := len(a.grants.List(a.opt.Now())); got != 0 {
 		t.Errorf("%d grants are kept", got)
 	}
 	if got := l.of(audit.KindAllow); len(got) < 2 || got[0] != "list /h/n once" {

@@ -106,9 +106,9 @@ func (c *Child) report(m stage.Message, fds []int, hooks Hooks) error {
 	case m.Kind == int64(wire.Refused):
 		return &helperclient.Refusal{Reason: wire.Reason(m.PID), Where: m.Value, Errno: syscall.Errno(m.Extra)}
 	case m.Kind == stage.EvFault && m.PID >= stage.OfTail:
-		return steps.FaultAt(c.rest, "setup", tape.Stop{Index: m.PID - stage.OfTail, Errno: m.Value})
+		return steps.FaultAt(c.rest, tape.Stop{Index: m.PID - stage.OfTail, Errno: m.Value})
 	case m.Kind == stage.EvFault:
-		return steps.FaultAt(c.setup, "setup", tape.Stop{Index: m.PID, Errno: m.Value})
+		return steps.FaultAt(c.setup, tape.Stop{Index: m.PID, Errno: m.Value})
 	}
 	return fmt.Errorf("what builds the sandbox sent message %d before it was ready", m.Kind)
 }

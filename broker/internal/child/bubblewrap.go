@@ -402,7 +402,7 @@ func execute(t *tape.Tape, p *plan.Plan, argv, env, mask uintptr) {
 // ReaperFault is why the process that waits for all others has given up, or nil.
 func (c *Child) ReaperFault() *steps.Fault {
 	if f := c.control.Setup; c.reaper != nil && f.Errno != 0 {
-		return steps.FaultAt(c.reaper, "start", f)
+		return steps.FaultAt(c.reaper, f)
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func (e *Init) clone(p *plan.Plan, network *netns.Network) error {
 }
 
 func CloneFault(n plan.Namespaces, errno syscall.Errno) *steps.Fault {
-	return &steps.Fault{Phase: "setup", Index: -1, Step: "cloning", Object: plan.NamespacesText(n), Errno: errno}
+	return &steps.Fault{Step: "cloning", Object: plan.NamespacesText(n), Errno: errno}
 }
 
 // Suits says whether e can carry out p: it has the namespaces, and the descriptors, that it was cloned with.

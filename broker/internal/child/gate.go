@@ -135,7 +135,7 @@ func (c *Child) createGate(device, context int) error {
 		err = unix.FsconfigCreate(context)
 	}
 	if err != nil {
-		f := &steps.Fault{Phase: "setup", Index: -1, Step: "making fuse", Object: "/"}
+		f := &steps.Fault{Step: "making fuse", Object: "/"}
 		errors.As(err, &f.Errno)
 		return f
 	}

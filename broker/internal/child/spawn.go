@@ -356,7 +356,7 @@ func (sp *spawned) ending(x *spawns) *steps.Fault {
 		return nil
 	}
 	t := tape.Tape{Steps: sp.steps}
-	return steps.FaultAt(&t, "start", f)
+	return steps.FaultAt(&t, f)
 }
 
 func call[T any](f func(T), v T) {

@@ -341,7 +341,7 @@ func (c *Child) explain(err error) error {
 		return CloneFault(c.plan.Namespaces, syscall.Errno(c.block.prog.unshare))
 	}
 	if f := c.control.Setup; f.Errno != 0 {
-		return steps.FaultAt(c.setup, "setup", f)
+		return steps.FaultAt(c.setup, f)
 	}
 	if c.parent != nil && errors.Is(err, errGone) {
 		return ErrBeforeReady
@@ -414,7 +414,7 @@ func (c *Child) StartFault() *steps.Fault {
 	if c.control.Program.Stop.Errno == 0 {
 		return nil
 	}
-	return steps.FaultAt(c.start, "start", c.control.Program.Stop)
+	return steps.FaultAt(c.start, c.control.Program.Stop)
 }
 
 // End is Kill and Close. Where process 1 has reported the end of the program, every other process was

@@ -332,12 +332,6 @@ func (c *Client) Send(id string, a prompt.Answer) error {
 	return err
 }
 
-// SavePolicy writes what the session was granted to a store: user, project or org.
-func (c *Client) SavePolicy(store string) error {
-	_, err := c.call(message("cmd.policy.save").str("scope", store).line(), "cmd.policy.save", nil)
-	return err
-}
-
 // Revoke has the session forget every answer about a path, socket or host, and returns how many there were.
 func (c *Client) Revoke(kind, name string) (int, error) {
 	m, err := c.call(message("cmd.revoke").str("kind", kind).str("name", name).line(), "cmd.revoke", nil)

@@ -78,13 +78,12 @@ type shape struct {
 }
 
 // shapes is every type that a client may send.
-func shapes() [14]shape {
-	return [14]shape{
+func shapes() [13]shape {
+	return [13]shape{
 		{typ: "hello", must: "version", may: "sid"},
 		{typ: "cmd.approve", must: "id", may: "scope life until persist last"},
 		{typ: "cmd.deny", must: "id", may: "scope life until persist last"},
 		{typ: "cmd.pending"},
-		{typ: "cmd.policy.save", must: "scope"},
 		{typ: "cmd.revoke", must: "kind name"},
 		{typ: "cmd.reveal", must: "name", may: "life until"},
 		{typ: "cmd.undo", must: "id"},

@@ -267,7 +267,7 @@ func (c *conn) writeLine(line []byte) error {
 func (c *conn) obey(cmd *Command) *Error {
 	h := &c.s.h
 	switch cmd.Type {
-	case "hello", "cmd.pending", "cmd.approve", "cmd.deny", "cmd.revoke", "cmd.reveal", "cmd.undo", "cmd.policy.save":
+	case "hello", "cmd.pending", "cmd.approve", "cmd.deny", "cmd.revoke", "cmd.reveal", "cmd.undo":
 	default:
 		c.blind.Store(true)
 	}
@@ -280,14 +280,6 @@ func (c *conn) obey(cmd *Command) *Error {
 	case "cmd.pending":
 		c.push(job{open: true, tell: true})
 		return nil
-	case "cmd.policy.save":
-		switch {
-		case h.SavePolicy == nil:
-			return notHere(cmd)
-		case cmd.Scope != "user" && cmd.Scope != "project" && cmd.Scope != "org":
-			return errf(CodeField, "unknown scope: use user, project or org")
-		}
-		return c.reply(cmd, h.SavePolicy(cmd.Scope))
 	case "cmd.revoke":
 		if h.Revoke == nil {
 			return notHere(cmd)

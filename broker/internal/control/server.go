@@ -20,12 +20,11 @@ import (
 // Handlers carry the commands out. A nil one means that the session does not offer the command. Their
 // errors are sent to the client as they are.
 type Handlers struct {
-	Pending    func() []prompt.Question
-	Answer     func(id string, a prompt.Answer) error
-	SavePolicy func(store string) error
-	Undo       func(id string) error
-	Revoke     func(kind, name string) (answers int, err error)
-	Reveal     func(path string, a prompt.Answer) error // shows a secret file, as an answer to a question would
+	Pending func() []prompt.Question
+	Answer  func(id string, a prompt.Answer) error
+	Undo    func(id string) error
+	Revoke  func(kind, name string) (answers int, err error)
+	Reveal  func(path string, a prompt.Answer) error // shows a secret file, as an answer to a question would
 	// Exec starts another program and returns before it has started. The files are closed when it returns.
 	Exec func(Exec, ExecEvents) error
 	// HangUp is for programs whose client has gone.

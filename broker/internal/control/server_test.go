@@ -99,9 +99,9 @@ func newBench(t *testing.T, opt Options) *bench {
 			}
 			return err
 		},
-		SavePolicy: func(string) error { return errors.New("writing policy: read-only file system") },
-		Kill:       func(int, string) error { return nil },
-		Stats:      func() (Metrics, error) { return Metrics{Time: time.Unix(9, 0).UTC(), Mem: 42, Pids: 3}, nil },
+		Undo:  func(string) error { return errors.New("writing policy: read-only file system") },
+		Kill:  func(int, string) error { return nil },
+		Stats: func() (Metrics, error) { return Metrics{Time: time.Unix(9, 0).UTC(), Mem: 42, Pids: 3}, nil },
 	}
 	b.s, err = Listen(root, Info{SID: "k3f9", PID: os.Getpid(), Profile: "moderate"}, h, opt)
 	if err != nil {
@@ -213,7 +213,7 @@ func TestApproveAndDeny(t *testing.T) {
 	if a := <-two; a.Allow {
 		t.Errorf("%+v", a)
 	}
-	if err := c.SavePolicy("user"); err == nil || !strings.Contains(err.Error(), "read-only") {
+	if err := c.Undo(strings.Repeat("a", 32)); err == nil || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("%v", err)
 	}
 }

@@ -22,7 +22,6 @@ type Facts struct {
 	Landlock int // ABI, 0 when there is none
 	Mounts   []Mount
 	Fuse     bool // /dev/fuse can be opened
-	Sockets  []string
 	Reported bool // a filter above this process has a listener already
 }
 

@@ -32,7 +32,6 @@ const (
 // write is the kernel's to decide: ids that the sandbox has, in namespaces directly below it.
 type Server struct {
 	Write func(pid int, file, text string) error
-	Done  func(pid int, file, text string, err error) // is told of every request; may be nil
 }
 
 // Serve answers until the listener is closed.
@@ -85,9 +84,6 @@ func (s Server) one(c *net.UnixConn) error {
 		return err
 	}
 	err = s.Write(pid, file, text)
-	if s.Done != nil {
-		s.Done(pid, file, text, err)
-	}
 	var no syscall.Errno
 	if errors.As(err, &no) {
 		return fmt.Errorf("write to %s failed: %w", file, no)

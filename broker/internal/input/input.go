@@ -41,8 +41,8 @@ type Run struct {
 func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error) {
 	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), AsPID1: r.AsPID1, InPlace: r.InPlace,
 		Hostname: cmp.Or(r.Hostname, s.Sandbox.Hostname),
-		Idle:     r.Idle, Profile: s.Profile.Name,
-		Grants: make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
+		Idle:     r.Idle,
+		Grants:   make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
 		TimeOffset: int64(r.TimeOffset.Seconds()), MapRoot: !s.Sandbox.NonRootUser, NoSymFollow: s.FS.NoSymFollow,
 		NoLoopback: !s.Network.Loopback, LinkableBeside: r.LinkableBeside()}
 	if len(in.Hostname) > 63 || strings.ContainsAny(in.Hostname, "/\n\x00") {

@@ -5,8 +5,6 @@ package launch
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"syscall"
 
@@ -27,27 +25,12 @@ type Job struct {
 
 // Backend is one way of running a job.
 type Backend interface {
-	Name() string
-	// Available says why the backend cannot be used here, or nil.
-	Available() error
 	// Execute runs the job to its end. See Run for the errors.
 	Execute(ctx context.Context, j Job) (Result, error)
 }
 
 // Native builds the sandbox with the kernel's own means, without privilege.
 type Native struct{}
-
-// Name implements Backend.
-func (Native) Name() string { return "native" }
-
-// Available implements Backend. Only building one shows whether a sandbox can be built; what can be seen
-// beforehand is that there are no namespaces to be had.
-func (Native) Available() error {
-	if _, err := os.Lstat("/proc/self/ns/user"); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return nil
-}
 
 // Execute implements Backend.
 func (Native) Execute(ctx context.Context, j Job) (Result, error) {
@@ -102,12 +85,6 @@ func (u *unavailable) Unwrap() []error { return []error{u.error, ErrUnavailable}
 
 // Passthrough runs the job on the host, without any sandbox.
 type Passthrough struct{}
-
-// Name implements Backend.
-func (Passthrough) Name() string { return "passthrough" }
-
-// Available implements Backend.
-func (Passthrough) Available() error { return nil }
 
 // Execute implements Backend.
 func (Passthrough) Execute(ctx context.Context, j Job) (Result, error) {

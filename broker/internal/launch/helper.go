@@ -235,20 +235,6 @@ func HasSudo() bool {
 	return err == nil
 }
 
-// Name implements Backend.
-func (h *Helper) Name() string {
-	if h.Bubblewrap {
-		return "bwrap"
-	}
-	return "helper"
-}
-
-// Available implements Backend.
-func (h *Helper) Available() error {
-	_, err := program.Roots(h.Path)
-	return err
-}
-
 // Execute implements Backend.
 func (h *Helper) Execute(ctx context.Context, j Job) (Result, error) {
 	if h.Bubblewrap {
@@ -315,7 +301,7 @@ func sudoRefused(err error, ended *os.ProcessState) error {
 	if ended == nil || ended.ExitCode() != 1 || errors.As(err, &refusal) || errors.As(err, &fault) {
 		return err
 	}
-	return &steps.Fault{Phase: "setup", Index: -1, Step: "starting sbx-helper through", Object: sudoPath,
+	return &steps.Fault{Step: "starting sbx-helper through", Object: sudoPath,
 		Errno: unix.EACCES}
 }
 
@@ -349,7 +335,7 @@ func (h *Helper) exec(sock, stderr *os.File) (*os.Process, error) {
 	p, err := start(args, attr)
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		return nil, &steps.Fault{Phase: "setup", Index: -1, Step: "starting a process", Object: helper.File(), Errno: errno}
+		return nil, &steps.Fault{Step: "starting a process", Object: helper.File(), Errno: errno}
 	}
 	return p, err
 }

@@ -12,15 +12,7 @@ import (
 )
 
 // Landlock carries out a plan without namespaces. The plan must have been made for that.
-type Landlock struct {
-	Lacks error // why it cannot be had here, see host.Facts
-}
-
-// Name implements Backend.
-func (Landlock) Name() string { return "landlock" }
-
-// Available implements Backend.
-func (l Landlock) Available() error { return l.Lacks }
+type Landlock struct{}
 
 // Execute implements Backend.
 func (Landlock) Execute(ctx context.Context, j Job) (Result, error) {

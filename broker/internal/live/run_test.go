@@ -16,13 +16,13 @@ import (
 // TestVanished: what has gone between the plan and its mount is planned anew. A program that is not there is not.
 func TestVanished(t *testing.T) {
 	t.Parallel()
-	missing := &steps.Fault{Phase: "start", Step: steps.ExecStep, Errno: unix.ENOENT}
+	missing := &steps.Fault{Step: steps.ExecStep, Errno: unix.ENOENT}
 	for err, want := range map[error]bool{
-		&steps.Fault{Phase: "setup", Step: "opening", Errno: unix.ENOENT}:           true,
-		&steps.Fault{Phase: "setup", Step: "opening", Errno: unix.ESTALE}:           true,
+		&steps.Fault{Step: "opening", Errno: unix.ENOENT}:                           true,
+		&steps.Fault{Step: "opening", Errno: unix.ESTALE}:                           true,
 		fmt.Errorf("serving /p: opening guarded directory /p: %w", unix.ENOENT):     true,
 		fmt.Errorf("serving /p: greeting the kernel on /dev/fuse: %w", unix.ENODEV): true,
-		&steps.Fault{Phase: "setup", Step: "opening", Errno: unix.EACCES}:           false,
+		&steps.Fault{Step: "opening", Errno: unix.EACCES}:                           false,
 		missing: false,
 		&launch.ExecError{Path: "none", Err: missing}: false,
 		errors.New("another"):                         false,

@@ -120,7 +120,7 @@ func WriteMap(parent *os.File, pid int, file, text string) error {
 	AwaitEnd(child)
 	runtime.KeepAlive(parent)
 	if f := m.fault; f.Errno != 0 {
-		return steps.FaultAt(t, "maps", f)
+		return steps.FaultAt(t, f)
 	}
 	return nil
 }

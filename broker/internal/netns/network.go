@@ -152,7 +152,7 @@ func inChild(flags uintptr, sockets []Socket, maps func(pid int) error, first fu
 	}
 	AwaitEnd(pid)
 	if f := m.fault; f.Errno != 0 {
-		return nil, steps.FaultAt(t, "network", f)
+		return nil, steps.FaultAt(t, f)
 	}
 	return received(pair[0], 1+len(sockets))
 }

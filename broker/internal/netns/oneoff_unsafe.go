@@ -45,7 +45,7 @@ func (m *one) start(flags uintptr, t *tape.Tape) (pid int, err error) {
 	p, errno := launchTape(flags, t.Ops, m)
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
-		return 0, &steps.Fault{Phase: "child", Index: -1, Step: "cloning", Errno: syscall.Errno(errno)}
+		return 0, &steps.Fault{Step: "cloning", Errno: syscall.Errno(errno)}
 	}
 	return int(p), nil
 }

@@ -129,8 +129,7 @@ type Input struct {
 	Session    string
 	SessionDir string // host folder whose overlay/ holds the writable layers
 	Hostname   string
-	SameName   bool // the host's own stays: none can be set here
-	Profile    string
+	SameName   bool     // the host's own stays: none can be set here
 	Argv       []string // Argv[0] is looked up in the PATH of Env
 	Dir        string   // canonical working directory, "" for none
 	Env        []string

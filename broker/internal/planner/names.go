@@ -46,18 +46,6 @@ func shownBy(trees []shownTree, p string) string {
 	return best
 }
 
-// JudgedFrom is the directory that a path is judged relative to: the tree that shows it, or else the user's home or the
-// root.
-func (in *Input) JudgedFrom(p string) string {
-	if t := in.ShownBy(p); t != "" {
-		return t
-	}
-	if home := in.Facts.Home; home != "" && p != home && host.Within(p, home) {
-		return home
-	}
-	return "/"
-}
-
 // shownTrees are the trees of the grants that hold what a person put there, outermost first: not what a profile shows
 // of the system and of tools. Of a grant that contains the user's home it is the home.
 func (in *Input) shownTrees() []shownTree {

@@ -160,7 +160,7 @@ func input(t *testing.T, a ask) planner.Input {
 	if a.fs != nil {
 		fs = *a.fs
 	}
-	in := planner.Input{Session: "s", SessionDir: home + "/.local/state/sbx/sessions/s", Profile: a.profile,
+	in := planner.Input{Session: "s", SessionDir: home + "/.local/state/sbx/sessions/s",
 		Argv: []string{"true"}, Dir: project, Env: []string{"PATH=/usr/bin:/bin", "HOME=" + home}, Project: project,
 		TmpSize: 1 << 20, Stdio: [3]plan.Stdio{plan.Inherit, plan.Inherit, plan.Inherit}, ShareNet: a.network,
 		Seccomp: plan.Seccomp{Rules: "default", Program: []plan.Insn{{Code: 6}}},

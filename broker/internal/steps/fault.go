@@ -11,8 +11,6 @@ import (
 
 // Fault says which step of the set-up failed and why. It unwraps to the errno.
 type Fault struct {
-	Phase  string // "setup" or "start"
-	Index  int    // instruction on the tape
 	Step   string
 	Object string
 	Errno  syscall.Errno
@@ -27,8 +25,8 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return f.Errno }
 
-func FaultAt(t *tape.Tape, phase string, f tape.Stop) *Fault {
-	out := &Fault{Phase: phase, Index: int(f.Index), Errno: syscall.Errno(f.Errno)}
+func FaultAt(t *tape.Tape, f tape.Stop) *Fault {
+	out := &Fault{Errno: syscall.Errno(f.Errno)}
 	if i := int(f.Index); i >= 0 {
 		s := stepOf(t, i)
 		out.Step, out.Object = s.Name, s.Object
