@@ -9,6 +9,6 @@ import (
 
 // before is what was done before the runtime started.
 func before() cli.Before {
-	return cli.Before{Early: faststart.Entered(), Fault: faststart.Fault(), Signals: faststart.Signals(),
-		Exec: faststart.Exec}
+	return cli.Before{Early: faststart.Entered(), Fault: faststart.Fault(), Ignored: faststart.Ignored(),
+		Files: faststart.Files(), Exec: faststart.Exec}
 }

@@ -24,10 +24,11 @@ func main() {
 	//lint:ignore SA4024 never true, which the compiler must not know
 	growStack(len(os.Args) < 0)
 	std := [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
-	if status, ok := cli.Stand(os.Args, std); ok {
+	first := before()
+	if status, ok := cli.Stand(os.Args, std, first); ok {
 		os.Exit(status)
 	}
-	os.Exit(cli.Main(os.Args[1:], os.Environ(), std, before()))
+	os.Exit(cli.Main(os.Args[1:], os.Environ(), std, first))
 }
 
 // growStack makes the stack as large as it will be needed, once, instead of doubling it six times: each

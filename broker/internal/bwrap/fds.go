@@ -81,3 +81,12 @@ func letGo(r *request, moved []plan.MovedFd) {
 		}
 	}
 }
+
+// limits are those that the program has where this process has another: soft is how many descriptors may be open.
+func limits(soft uint64) []plan.Limit {
+	var l unix.Rlimit
+	if soft == 0 || unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || l.Cur == soft {
+		return []plan.Limit{}
+	}
+	return []plan.Limit{{Resource: unix.RLIMIT_NOFILE, Name: "nofile", Soft: soft, Hard: l.Max}}
+}

@@ -18,6 +18,7 @@ import (
 type caller struct {
 	uid, gid uint32
 	moved    []plan.MovedFd
+	limits   []plan.Limit // its own, where this process has others
 }
 
 // outline is what of the plan of r is known without a look at anything: its process 1 can be made.
@@ -46,7 +47,7 @@ func outline(r *request, c caller) *plan.Plan {
 	}
 	p := &plan.Plan{Version: plan.Version, Session: Name, Identity: id, Bubblewrap: b,
 		Namespaces: plan.Namespaces{User: true, Net: r.net, IPC: r.ipc, UTS: r.uts, Cgroup: r.cgroup || r.cgroupTry},
-		Loopback:   r.net, Limits: []plan.Limit{}, Fds: []plan.FdRole{},
+		Loopback:   r.net, Limits: c.limits, Fds: []plan.FdRole{},
 		Stdio: [3]plan.Stdio{plan.Inherit, plan.Inherit, plan.Inherit}}
 	if r.host != nil {
 		p.Hostname = plan.Bytes(*r.host)

@@ -33,6 +33,7 @@ func Is(arg0 string) bool { return path.Base(arg0) == Name }
 type Beside struct {
 	Logs  string                      // folder of the audit logs, "" for none
 	Under func() (Under, Asks, error) // see there; each may be nil
+	Files uint64                      // the soft limit of open descriptors before Go raised it; 0: as it is
 	// Left is told where the caller may have left what it makes for its sandbox, as soon as that cannot hold anything up.
 	// It may be nil.
 	Left func(dirs []string)
@@ -161,7 +162,8 @@ func run(r *request, args []string, beside Beside) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	p := outline(r, caller{uid: uint32(os.Getuid()), gid: uint32(os.Getgid()), moved: moved})
+	p := outline(r, caller{uid: uint32(os.Getuid()), gid: uint32(os.Getgid()), moved: moved,
+		limits: limits(beside.Files)})
 	first, err := child.PrepareFor(p) // the kernel makes the namespaces while the rest is planned
 	if err != nil {
 		return 1, words(err, p)

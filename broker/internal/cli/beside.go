@@ -14,9 +14,10 @@ import (
 	"sbx.example/sbx/broker/internal/session"
 )
 
-// beside is what sbx does in bubblewrap's place beside what the words say. Settled says that env is that of sbx env.
-func beside(env []string, std [3]*os.File, settled bool) bwrap.Beside {
-	b := bwrap.Beside{Under: func() (under bwrap.Under, asks bwrap.Asks, err error) {
+// beside is what sbx does in bubblewrap's place beside what the words say. Settled says that env is that of sbx env,
+// files is Before's.
+func beside(env []string, std [3]*os.File, settled bool, files uint64) bwrap.Beside {
+	b := bwrap.Beside{Files: files, Under: func() (under bwrap.Under, asks bwrap.Asks, err error) {
 		if who := host.Who(env); !settled {
 			if err := request.Moved(env, who, (&request.Request{}).ProjectRoot(who)); err != nil {
 				return nil, nil, err

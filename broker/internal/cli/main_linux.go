@@ -21,7 +21,8 @@ import (
 type Before struct {
 	Early   child.Early                      // process 1 of sbx run; nil: none
 	Fault   error                            // why there is none, if that was tried
-	Signals [3]uintptr                       // see launch.AsStarted
+	Ignored uint64                           // see launch.AsStarted
+	Files   uint64                           // the soft limit of open descriptors as it was; 0: not known
 	Exec    func() (fd, pid int, got []byte) // see command.Term
 }
 
@@ -43,7 +44,8 @@ func Main(args, env []string, std [3]*os.File, before Before) int {
 func (t *term) dispatch(args []string) int {
 	switch args[0] {
 	case bwrap.Name:
-		return bwrap.Main(bwrap.Name, args[1:], t.caller, t.Std, beside(t.own, t.Std, t.settled))
+		launch.AsStarted(t.before.Ignored)
+		return bwrap.Main(bwrap.Name, args[1:], t.caller, t.Std, beside(t.own, t.Std, t.settled, t.before.Files))
 	case "--help", "-h":
 		args = []string{"help"}
 	case "--version":
@@ -51,7 +53,7 @@ func (t *term) dispatch(args []string) int {
 	case "run":
 		t.takeEarly()
 		defer t.early.Abandon()
-		t.signals = launch.AsStarted(t.before.Signals)
+		t.signals = launch.AsStarted(t.before.Ignored)
 	case idmap.RemoveCommand:
 		return idmap.RemoveMain(args[1:])
 	case gate.SearchCommand:
@@ -74,13 +76,14 @@ func (t *term) takeEarly() {
 // Stand is sbx under the name of a program that it stands in for, bubblewrap, one inside a sandbox or a tool, and sbx
 // as the reaper of a session's control group, the watcher of an agent's placeholders, or what carries out an operation
 // on files inside; ok is false where it is none of these.
-func Stand(args []string, std [3]*os.File) (status int, ok bool) {
+func Stand(args []string, std [3]*os.File, before Before) (status int, ok bool) {
 	switch {
 	case len(args) == 0:
 		return 0, false
 	case bwrap.Is(args[0]):
 		env := os.Environ()
-		return bwrap.Main(args[0], args[1:], env, std, beside(env, std, false)), true
+		launch.AsStarted(before.Ignored)
+		return bwrap.Main(args[0], args[1:], env, std, beside(env, std, false, before.Files)), true
 	case idmap.IsClient(args[0]):
 		return idmap.Client(args, std[2]), true
 	case placeholders.IsWatcher(args):

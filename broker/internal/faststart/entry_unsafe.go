@@ -25,7 +25,6 @@ var entry struct {
 	room       [spareProcs]uintptr // processes of needRoom
 	idle       unix.Timespec
 	given      given
-	files      syscall.Rlimit // RLIMIT_NOFILE as it was; zero where it was left alone
 }
 
 // notRun are options with which nothing is run, or perhaps nothing.
@@ -44,9 +43,7 @@ func enter(argc uintptr, argv unsafe.Pointer) {
 		enterExec(argc, argv)
 		return
 	}
-	if argc >= 2 && (isArg(argv, 1, "run") || isArg(argv, 1, "env")) {
-		entry.given.save()
-	}
+	entry.given.save()
 	detached := argc >= 3 && isArg(argv, 1, "run-detached")
 	if argc < 3 || !detached && !isArg(argv, 1, "run") {
 		return

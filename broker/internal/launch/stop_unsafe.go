@@ -3,6 +3,8 @@
 package launch
 
 import (
+	"os/signal"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -37,18 +39,23 @@ func install(now action, list ...syscall.Signal) (restore func()) {
 // for a signal that it has caught once: Reset leaves the runtime's handler in place, which then does nothing.
 func byDefault(sig syscall.Signal) (restore func()) { return install(action{}, sig) }
 
-// AsStarted has SIGQUIT, SIGUSR1 and SIGUSR2 do to this process what they did when it was started, which is what the
-// handlers say (SIG_DFL or SIG_IGN), until the result is called. The Go runtime takes them for itself, unasked, and
-// swallows them or answers with a trace of its own: to whoever sends one before there is a program to pass it on to, it
-// is to do what it does to any other process. Package os/signal hears nothing of them until then.
-func AsStarted(handlers [3]uintptr) (undo func()) {
-	var all [3]func()
-	for i, s := range [...]syscall.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
-		all[i] = install(action{handlers[i]}, s)
+// AsStarted has this process, and what it starts, do with signals what it was started to do, until the result is
+// called. The Go runtime takes most of them for itself, unasked, and swallows them or answers with a trace of its own:
+// to whoever sends one before there is a program to pass it on to, it is to do what it does to any other process.
+// ignored are those that this process was started to ignore: signal N is bit N-1. Those that the runtime must have
+// (SIGSEGV and the like) are left to it. What is passed on (forward) is heard again when the result is called.
+func AsStarted(ignored uint64) (undo func()) {
+	own := []syscall.Signal{syscall.SIGABRT, syscall.SIGALRM, syscall.SIGSTKFLT, syscall.SIGXCPU, syscall.SIGVTALRM,
+		syscall.SIGPROF, syscall.SIGIO, syscall.SIGPWR}
+	for s := syscall.Signal(35); s <= 64; s++ { // those before are a C library's
+		own = append(own, s)
 	}
-	return func() {
-		for _, undo := range all {
-			undo()
+	is := func(s syscall.Signal) bool { return ignored&(1<<(s-1)) != 0 }
+	for s := syscall.Signal(1); s <= 64; s++ {
+		if is(s) {
+			signal.Ignore(s)
 		}
 	}
+	install(action{}, slices.DeleteFunc(own, is)...)
+	return install(action{}, slices.DeleteFunc([]syscall.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}, is)...)
 }
