@@ -18,24 +18,30 @@ import (
 // is denied does not exist, or cannot be written. A rule that mounts cannot express is a loss, except that a
 // question (dynamic mode) can still carry it out.
 type carrier struct {
-	s      request.Settings
-	in     *planner.Input
-	now    time.Time
-	static bool
-	unread bool // labelled places are left out, see request.Unread
-	hidden []policy.Hiding
-	base   int // hides that are there already
-	acts   func(string) string
+	s       request.Settings
+	in      *planner.Input
+	without *planner.Input // in, without the file of a project that is not trusted
+	now     time.Time
+	static  bool
+	unread  bool // labelled places are left out, see request.Unread
+	hidden  []policy.Hiding
+	before  []policy.Hiding // hidden, without that file
+	base    int             // hides that are there already
+	acts    func(string) string
 }
 
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
-func (r *Run) carryRules(s request.Settings, in *planner.Input, static bool) error {
+func (r *Run) carryRules(s request.Settings, in, without *planner.Input, static bool) error {
 	list := s.Layers.Policy.InForce()
 	if len(list) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
 		return nil
 	}
-	x := carrier{s: s, in: in, now: time.Now(), static: static, unread: r.Unread(), hidden: s.Concealed(),
-		base: len(in.Hides), acts: in.Acts(r.Env)}
+	x := carrier{s: s, in: in, without: without, now: time.Now(), static: static, unread: r.Unread(),
+		hidden: s.Concealed(), base: len(in.Hides), acts: in.Acts(r.Env)}
+	if x.before = x.hidden; without != in {
+		s.Effective, _ = s.Without()
+		x.before = s.Concealed()
+	}
 	if err := x.forbidden(); err != nil {
 		return err
 	}
@@ -166,7 +172,11 @@ func (x *carrier) places(p pathname.Pattern) (paths []string, tree, ok bool) {
 
 // holds says whether the rule is the one that decides about p: another scope or a narrower rule may be stronger.
 func (x *carrier) holds(r policy.Rule, p string) bool {
-	hit, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: p, Access: r.Access, Now: x.now})
+	q := policy.Query{Kind: policy.KindPath, Path: p, Access: r.Access, Now: x.now}
+	hit, ok := x.s.Layers.Policy.Match(q)
+	if r.Decision == policy.Ask && (!ok || hit.Decision == policy.Deny) { // mounts may not be able to tell what denies
+		hit, ok = x.s.Layers.Policy.OfOthers().Match(q)
+	}
 	return ok && hit.Decision == r.Decision
 }
 
@@ -192,154 +202,6 @@ func (x *carrier) awaits(r policy.Rule, p string) bool {
 			"until the session ends, also when that has ended before")
 	}
 	return !x.static
-}
-
-// allow grants the places that are not shown well enough already.
-func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
-	mode := planner.Read
-	if r.Access == policy.Write {
-		mode = planner.Write
-	}
-	for _, p := range paths {
-		if !x.holds(r, p) || ownPlace(p) || !x.static && x.s.Agent.Shows(p) {
-			continue // a login is not mounted: each program that opens it is looked at
-		}
-		if !x.static && len(x.s.Layers.Policy.LabelsOf(p, false, x.now)) > 0 {
-			continue // a labelled place is not mounted either before somebody reads it
-		}
-		if x.unread && r.Label != "" {
-			continue // its caller has not read it
-		}
-		canon, links, st, err := host.Resolve(x.in.FS, p)
-		if err != nil || canon == "" || ownPlace(canon) {
-			continue // a rule about what does not exist is no mistake
-		}
-		if canon != p && x.locked(r, canon) {
-			continue
-		}
-		if st.Type == host.Dir && !tree {
-			if x.static && x.modeAt(canon) == planner.None {
-				x.loss(r, "mounts show a directory with all that is in it, or not at all; "+
-					quoting.Quote(strings.TrimSuffix(r.Pattern, "/*")+"/**")+" says that")
-			}
-			continue
-		}
-		if madeByPrograms(x.in, links) {
-			x.loss(r, ledByPrograms)
-			continue
-		}
-		if mode == planner.Write && x.unwritable(r, p, canon) {
-			continue
-		}
-		if tree && !x.static && x.s.Agent.IsApart(p) {
-			x.entries(r, canon, mode)
-			continue
-		}
-		if x.secret(r, p) || x.secret(r, canon) || x.hiddenNow(p) || x.hiddenNow(canon) {
-			continue
-		}
-		opens := x.opens(r, p) // hidden by name, and the rule names it
-		if have := x.modeAt(canon); !opens && (have == planner.Write || have == planner.Scratch || mode == planner.Read &&
-			have != planner.None) {
-			continue
-		}
-		if !r.Expires.IsZero() {
-			if !x.static && !opens && x.modeAt(canon) == planner.None {
-				continue // the gate gives it without a question, and takes it back when the rule ends
-			}
-			x.loss(r, "what is mounted from the start stays until the session ends, also when the rule has ended before")
-		}
-		if opens {
-			x.unhide(p, canon)
-		}
-		x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Ruled: true,
-			Why: r.Origin.String()})
-	}
-}
-
-// locked says whether a rule would, where its path leads, widen what the organisation has made final, and says so.
-func (x *carrier) locked(r policy.Rule, canon string) bool {
-	at, err := r.At(canon)
-	key, lock := x.s.Widened(at)
-	if err == nil && key != "" {
-		x.loss(r, "it leads to "+quoting.Quote(canon)+", and "+lock.String()+" has made "+key+" final")
-	}
-	return err != nil || key != ""
-}
-
-// unwritable says whether a rule does not let a place be written that it is about, and says so.
-func (x *carrier) unwritable(r policy.Rule, p, canon string) bool {
-	if why := unsuitable(canon, x.in.Facts.Home); why != "" {
-		x.loss(r, "it is "+why)
-		return true
-	}
-	// that of a tree is its rule's own word, so most starts do not look at the home for it
-	why := r.Passes(p, func(name string) string {
-		if name == p {
-			name = canon
-		}
-		return x.acts(name)
-	})
-	if why != "" {
-		x.loss(r, quoting.Quote(p)+" stays as it is: it acts outside of the sandbox, and a rule that names it lets it be "+
-			"changed: "+why)
-	}
-	return why != ""
-}
-
-// unhide takes out what hides a place by settings. What is hidden around it stays so.
-func (x *carrier) unhide(names ...string) {
-	settings := slices.DeleteFunc(slices.Clone(x.in.Hides[:x.base]), func(h planner.Hide) bool {
-		return !h.Secret && slices.Contains(names, path.Clean(h.Path))
-	})
-	x.in.Hides = append(settings, x.in.Hides[x.base:]...)
-	x.base = len(settings)
-}
-
-// secret says whether p is one, which mounts never show.
-func (x *carrier) secret(r policy.Rule, p string) bool {
-	for _, h := range x.in.Hides {
-		if h.Secret && host.Within(p, path.Clean(h.Path)) {
-			x.loss(r, "it is a secret ("+h.Why+"), and no rule shows one")
-			return true
-		}
-	}
-	if f := request.SecretIn(x.in, x.in.ShownBy(p), p); f.Hidden {
-		x.loss(r, "it is a secret ("+f.Reason()+"), and no rule shows one")
-		return true
-	}
-	return false
-}
-
-// hiddenNow says whether an option of this run, the latest word, hides p.
-func (x *carrier) hiddenNow(p string) bool {
-	for _, h := range x.in.Hides {
-		if strings.HasPrefix(h.Why, "--") && host.Within(p, path.Clean(h.Path)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (x *carrier) opens(r policy.Rule, p string) bool {
-	h := policy.HiddenBy(x.hidden, policy.KindPath, p)
-	return h != nil && h.Explicit(r)
-}
-
-// modeAt is what the grants so far give at p.
-func (x *carrier) modeAt(p string) planner.Mode {
-	mode, deepest := planner.None, -1
-	for _, g := range x.in.Grants {
-		if host.Within(p, g.Path) && len(g.Path) >= deepest {
-			mode, deepest = g.Mode, len(g.Path)
-		}
-	}
-	for _, h := range x.in.Hides {
-		if host.Within(p, path.Clean(h.Path)) && len(h.Path) > deepest {
-			return planner.None
-		}
-	}
-	return mode
 }
 
 // hide takes places away. An option of this run that names such a place is a later word than the user's or a
@@ -415,7 +277,7 @@ func (x *carrier) protect(r policy.Rule, paths []string, tree bool) {
 			x.loss(r, "mounts protect a directory with all that is in it, or not at all")
 		case !x.named(p) || r.Origin.Scope == policy.ScopeOrg:
 			x.in.Grants = append(x.in.Grants, planner.Grant{Path: p, Mode: planner.Read, Optional: true, Ruled: true,
-				Why: r.Origin.String()})
+				Closes: true, Why: r.Origin.String()})
 		}
 	}
 }

@@ -68,6 +68,29 @@ func (r *Run) view(s request.Settings, in *planner.Input) error {
 	if err := r.project(s, in); err != nil {
 		return err
 	}
+	if err := r.places(s, in); err != nil {
+		return err
+	}
+	without, err := r.keepClosed(s, in)
+	if err != nil {
+		return err
+	}
+	in.Gate = servesRoot(r.Engine)
+	if err := r.carryRules(s, in, without, r.Mode != "dynamic"); err != nil {
+		return err
+	}
+	r.shells(s, in)
+	own(s.Vars, in)
+	secretsOfSbx(s.Vars, in)
+	r.hideRuntime(in)
+	if r.OnlyReads() {
+		readProject(in)
+	}
+	return nil
+}
+
+// places collects what profile, settings and options show and hide.
+func (r *Run) places(s request.Settings, in *planner.Input) error {
 	if err := r.grants(s, in); err != nil {
 		return err
 	}
@@ -78,17 +101,6 @@ func (r *Run) view(s request.Settings, in *planner.Input) error {
 		return err
 	}
 	r.caches(s, in)
-	in.Gate = servesRoot(r.Engine)
-	if err := r.carryRules(s, in, r.Mode != "dynamic"); err != nil {
-		return err
-	}
-	r.shells(s, in)
-	own(s.Vars, in)
-	secretsOfSbx(s.Vars, in)
-	r.hideRuntime(in)
-	if r.OnlyReads() {
-		readProject(in)
-	}
 	return nil
 }
 
@@ -127,7 +139,7 @@ func (r *Run) Shown(s request.Settings, facts host.Facts, read, write []string) 
 	if err = r.hides(s, in); err != nil {
 		return nil, err
 	}
-	if err = r.carryRules(s, in, true); err != nil {
+	if err = r.carryRules(s, in, in, true); err != nil {
 		return nil, err
 	}
 	own(s.Vars, in)

@@ -201,6 +201,9 @@ func (v *view) collect() error {
 		}
 	}
 	for _, g := range in.Grants {
+		if g.Closes {
+			continue // see addClosing
+		}
 		if err := v.checkGrant(g); err != nil {
 			return err
 		}
@@ -213,6 +216,9 @@ func (v *view) collect() error {
 	}
 	v.hideHardLinks()
 	v.hideNames()
+	if err := v.addClosing(); err != nil {
+		return err
+	}
 	v.reveal()
 	v.maskCredentials()
 	v.addCopies()

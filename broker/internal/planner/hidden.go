@@ -17,6 +17,9 @@ func Hidden(in Input) ([]string, []Loss, error) {
 		}
 	}
 	for _, g := range in.Grants {
+		if g.Closes {
+			continue
+		}
 		if err := v.addGrant(g); err != nil {
 			return nil, nil, err
 		}

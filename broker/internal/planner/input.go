@@ -61,6 +61,7 @@ type Grant struct {
 	Explicit bool   // asked for by a person for this run, not by a profile
 	Ruled    bool   // a rule of the policy's, as answers leave them, says so
 	Reveal   bool   // the path is a secret file, and a rule shows it
+	Closes   bool   // a rule denies to write there: what is shown is read, and nothing is shown for it
 	// of a cache: what of it outlives the session in the project's layer, that layer, "" while there is none, and where
 	// programs are installed
 	Keep       []string

@@ -54,7 +54,7 @@ func (in *Input) shownTrees() []shownTree {
 	home := in.Facts.Home
 	for i := range in.Grants {
 		g := &in.Grants[i]
-		if g.Mode != Read && g.Mode != Write && g.Mode != Overlay || g.Own || g.Socket || g.Source != "" {
+		if g.Mode != Read && g.Mode != Write && g.Mode != Overlay || g.Own || g.Socket || g.Source != "" || g.Closes {
 			continue
 		}
 		canon, _, st, err := host.Resolve(in.FS, g.Path)

@@ -121,7 +121,7 @@ func (v *view) addGrant(g Grant) error {
 		return nil
 	}
 	n := v.root.at(canon)
-	if n.granted && !stronger(g, n.grant) {
+	if n.granted && !g.Stronger(n.grant) {
 		return nil
 	}
 	n.granted, n.mode, n.grant, n.stat, n.missing = true, g.Mode, g, st, err != nil || g.Own
@@ -132,9 +132,8 @@ func (v *view) addGrant(g Grant) error {
 	return nil
 }
 
-// stronger says whether g replaces what stands at the same path: a person's word over a profile's,
-// else the wider mode.
-func stronger(g, old Grant) bool {
+// Stronger says whether g replaces what stands at the same path: a person's word over a profile's, else the later mode.
+func (g *Grant) Stronger(old Grant) bool {
 	if g.Explicit != old.Explicit {
 		return g.Explicit
 	}

@@ -22,7 +22,7 @@ func Diff(a, b Effective) []Change {
 	var out []Change
 	for _, k := range keyTable() {
 		before, after := a.value(&k), b.value(&k)
-		c := Change{Key: k.name, Old: Show(before), New: Show(after), Widens: !k.narrower(before, after)}
+		c := Change{Key: k.name, Old: Show(before), New: Show(after), Widens: !k.takesAway(before, after)}
 		if reflect.DeepEqual(before, after) {
 			set := b.said(&k)
 			if !k.viaProfile && !k.asks && !k.closes || a.said(&k) == set {
@@ -71,7 +71,7 @@ func diffProfile(a, b Profile) []Change {
 		if k.typ == tPatterns {
 			k.limit = byAdding
 		}
-		widens := !k.narrower(orEmpty(*before), orEmpty(*after))
+		widens := !k.takesAway(orEmpty(*before), orEmpty(*after))
 		out = append(out, Change{Key: "profile." + k.name, Old: Show(*before), New: Show(*after), Widens: widens})
 	}
 	if a.Network != b.Network {

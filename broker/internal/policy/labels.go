@@ -133,7 +133,7 @@ func (s Store) LabelsOf(path string, tree bool, now time.Time) (out []string) {
 // Unheard are those of labels of which what q is about may not hear. The rule that decides about it says which it
 // accepts; one of a project that is not trusted says nothing of it.
 func (s Store) Unheard(q Query, labels []string) (out []string) {
-	r, ok := s.ofOthers().Match(q)
+	r, ok := s.OfOthers().Match(q)
 	for _, label := range labels {
 		if !ok || !s.accepts(&r, label) {
 			out = append(out, label)

@@ -22,6 +22,7 @@ type Effective struct {
 	Notices []Notice
 	Vars    Vars
 	closed  closing
+	without *Effective // see Without
 }
 
 // merge applies org, project, user and command line in this order. A later value replaces an earlier one; lists that

@@ -38,6 +38,14 @@ func (k *key) narrower(cur, val any) bool {
 	return false
 }
 
+// takesAway reports that val is narrower and a list that grants has nothing but entries of cur. An entry that is
+// narrower than one of those can open all the same: a place or host that is named is shown where what holds around it
+// is hidden, guarded, asked about or closed.
+func (k *key) takesAway(cur, val any) bool {
+	return k.narrower(cur, val) && (k.limit != bySubset || reflect.DeepEqual(cur, val) ||
+		covered(k.typ, cur, val, func(typ, string, string) bool { return false }))
+}
+
 // less compares limits; 0 is none. A share and an amount cannot be compared here, so that counts as wider.
 func (k *key) less(cur, val any) bool {
 	switch v := val.(type) {

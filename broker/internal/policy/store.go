@@ -100,8 +100,9 @@ func (s *Store) counted(r Rule) Rule {
 	return r
 }
 
-// ofOthers is the store without the rules of a project that is not trusted, which have no word in what is granted.
-func (s Store) ofOthers() Store {
+// OfOthers is the store without the rules of a project that is not trusted: they have no word in what is granted, and
+// take nothing away from what others deny or ask about.
+func (s Store) OfOthers() Store {
 	if !s.ProjectTrusted {
 		s.rules[ScopeProject] = nil
 	}

@@ -36,14 +36,23 @@ func Merge(l Layers, flags []Setting) (Effective, error) {
 			if k.host && !k.narrower(now.value(k), s.Value) {
 				ignored = append(ignored, Notice{NoticeWidening, k.name, s.Origin, widening(k)})
 			}
-		case err != nil || same && k.asks || !k.narrower(base.value(k), with.value(k)) || opens(base, with):
+		case err != nil || same && k.asks || !k.takesAway(base.value(k), with.value(k)) || opens(base, with):
 			ignored = append(ignored, Notice{NoticeWidening, k.name, s.Origin, widening(k)})
 		default:
 			l, now = more, with
+			now.without = &base
 		}
 	}
 	now.Notices = append(now.Notices, ignored...)
 	return now, nil
+}
+
+// Without is what holds without the project's file, where that is not trusted and makes something narrower.
+func (e Effective) Without() (base Effective, narrowed bool) {
+	if e.without == nil {
+		return e, false
+	}
+	return *e.without, true
 }
 
 func widening(k *key) string {

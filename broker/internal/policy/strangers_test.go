@@ -263,3 +263,44 @@ func TestListsOfProfiles(t *testing.T) {
 		}
 	}
 }
+
+// TestStrangersNameNothing: a list of such a file can leave entries out and name no place or host within one, because
+// what is named by itself is shown where what is around it is hidden, guarded or closed. As a control, the user's own
+// file names it, and one that leaves an entry out counts.
+func TestStrangersNameNothing(t *testing.T) {
+	for _, c := range []struct{ key, base, list, less string }{
+		{"fs.writable", `["$PROJECT", "~/y"]`, `["$PROJECT", "$PROJECT/.git/hooks"]`, `["$PROJECT"]`},
+		{"fs.writable", `["$PROJECT", "~/y"]`, `["$PROJECT/src"]`, `[]`},
+		{"fs.read_only", `["~/x", "~/y"]`, `["~/x/private"]`, `["~/x"]`},
+		{"fs.overlay", `["~/x", "~/y"]`, `["~/x/private"]`, `["~/x"]`},
+		{"fs.tmpfs", `["~/x", "~/y"]`, `["~/x/private"]`, `["~/x"]`},
+		{"features.sockets", `["/run/x", "/run/y"]`, `["/run/x/y"]`, `["/run/x"]`},
+		{"network.hosts", `["*", "b.test"]`, `["10.0.0.1"]`, `["b.test"]`},
+	} {
+		section, name, _ := cutKey(c.key)
+		w := newWorld(t)
+		set := func(scope Scope, list string) {
+			w.write(scope, "config.toml", "["+section+"]\n"+name+" = "+list+"\n")
+		}
+		set(ScopeOrg, c.base)
+		base := w.merge()
+		set(ScopeProject, c.list)
+		e := w.merge()
+		var said []string
+		for _, n := range e.Notices {
+			if n.Kind == NoticeWidening {
+				said = append(said, n.Key)
+			}
+		}
+		if !slices.Equal(said, []string{c.key}) || len(Diff(base, e)) > 0 {
+			t.Errorf("%s = %s: said %v, changed %v", c.key, c.list, said, Diff(base, e))
+		}
+		if set(ScopeProject, c.less); len(Diff(base, w.merge())) != 1 {
+			t.Errorf("%s = %s does not count", c.key, c.less)
+		}
+		w.write(ScopeProject, "config.toml", "")
+		if set(ScopeUser, c.list); len(Diff(base, w.merge())) != 1 {
+			t.Errorf("%s = %s of the user's own does not count", c.key, c.list)
+		}
+	}
+}
