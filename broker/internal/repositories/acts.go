@@ -99,11 +99,11 @@ func (l *Links) trusted(git string) bool {
 // its settings two directories above, has those looked at as well.
 func runs(git int, linked bool) bool {
 	for _, file := range configsOf() {
-		if len(settingsIn(git, ".git", file)) > 0 {
+		if keys, err := settingsIn(git, ".git", file); err != nil || len(keys) > 0 {
 			return true
 		}
 	}
-	if len(hooksIn(git)) > 0 {
+	if len(hooksIn(git, nil)) > 0 {
 		return true
 	}
 	text, err := readIn(git, "commondir")

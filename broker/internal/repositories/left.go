@@ -166,7 +166,7 @@ func (l *Left) inWorkspaces(p *plan.Plan) []string {
 	}
 	l.workspaces = nil
 	slices.Sort(found)
-	const why = ": editors, shells or agents act upon it where somebody works there"
+	const why = ": editors, shells, agents or version control act upon it where somebody works there"
 	switch {
 	case len(found) > 0:
 		return []string{"made: " + told(found, l.unheld) + why}

@@ -23,30 +23,24 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// made says what git would run in a repository that the session made.
+// made says what git would run in a repository that the session made, or in what git init would make one of.
 func (l *Left) made(p *plan.Plan, fd int, neutralise bool) []string {
 	name, err := nameOf(p, fd)
-	var st, head unix.Stat_t
-	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 ||
-		unix.Fstatat(fd, "HEAD", &head, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	var st unix.Stat_t
+	if err != nil || unix.Fstat(fd, &st) != nil || st.Nlink == 0 {
 		return nil // gone again
 	}
-	var acts []string
-	for _, file := range configsOf() {
-		acts = append(acts, settingsIn(fd, path.Base(name), file)...)
-	}
-	if l.leadsElsewhere(fd) {
-		acts = append(acts, "commondir, which leads to other settings")
-	}
-	rebases := countedIn(fd)
-	for _, dir := range rebases {
-		acts = append(acts, "the count of "+dir+", which git's prompt has the shell read")
-	}
-	acts = append(acts, hooksIn(fd)...)
+	is := has(fd, "HEAD")
+	git := is || guard.Fold(path.Base(name)) == ".git" || has(fd, "objects") || has(fd, "refs")
+	acts, rebases := l.actsIn(fd, path.Base(name), git)
 	if len(acts) == 0 {
 		return nil
 	}
-	line := "made: repository " + quoting.Quote(name) + ": git runs what the session put there: " +
+	what, when := "repository ", ""
+	if !is {
+		what, when = "", " once git init makes a repository of it"
+	}
+	line := "made: " + what + quoting.Quote(name) + ": git runs what the session put there" + when + ": " +
 		quoting.ASCII(strings.Join(acts, ", "))
 	if !neutralise {
 		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
@@ -68,23 +62,53 @@ func (l *Left) made(p *plan.Plan, fd int, neutralise bool) []string {
 	return []string{line + ", which was taken away: config" + setAside + "* has it"}
 }
 
+func has(fd int, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// actsIn says what git would run in a directory, and in which of its rebases. One that is not for git may have a
+// directory hooks and a file config all the same: there counts what git surely would take for its own.
+func (l *Left) actsIn(fd int, base string, git bool) (acts, rebases []string) {
+	for _, file := range configsOf() {
+		keys, err := settingsIn(fd, base, file)
+		if acts = append(acts, keys...); err != nil && git {
+			acts = append(acts, "settings that are not understood")
+		}
+	}
+	if !git {
+		return append(acts, hooksIn(fd, runnable)...), nil
+	}
+	if l.leadsElsewhere(fd) {
+		acts = append(acts, "commondir, which leads to other settings")
+	}
+	rebases = countedIn(fd)
+	for _, dir := range rebases {
+		acts = append(acts, "the count of "+dir+", which git's prompt has the shell read")
+	}
+	return append(acts, hooksIn(fd, nil)...), rebases
+}
+
+// runnable says whether git may run what is in a directory of hooks.
+func runnable(dir int, name string) bool {
+	var st unix.Stat_t
+	return !strings.Contains(name, ".") && unix.Fstatat(dir, name, &st, 0) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
+		st.Mode&0o111 != 0
+}
+
 // configsOf are the configurations in a repository's directory.
 func configsOf() [2]string { return [...]string{"config", "config.worktree"} }
 
-// settingsIn says what git would run by a configuration.
-func settingsIn(fd int, base, file string) []string {
+// settingsIn says what git would run by a configuration; an error: that is not understood.
+func settingsIn(fd int, base, file string) ([]string, error) {
 	text, err := readIn(fd, file)
 	if host.NotExist(err) {
-		return nil
-	}
-	var keys []string
-	if err == nil {
-		keys, err = guard.Acting(path.Join(base, file), text)
+		return nil, nil
 	}
 	if err != nil {
-		return []string{"settings that are not understood"}
+		return nil, err
 	}
-	return keys
+	return guard.Acting(path.Join(base, file), text)
 }
 
 // leadsElsewhere says whether a repository's directory takes its settings from another one that is not told by itself.
@@ -105,11 +129,12 @@ func (l *Left) leadsElsewhere(fd int) bool {
 	})
 }
 
-func hooksIn(fd int) []string {
+// hooksIn are the hooks in a repository's directory that may run. nil: any may.
+func hooksIn(fd int, may func(dir int, name string) bool) []string {
 	dir, err := openBelow(fd, "hooks", unix.O_RDONLY)
 	if err != nil {
 		var st unix.Stat_t
-		if unix.Fstatat(fd, "hooks", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		if unix.Fstatat(fd, "hooks", &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
 			return []string{"hooks that cannot be looked at"}
 		}
 		return nil
@@ -119,7 +144,7 @@ func hooksIn(fd int) []string {
 	list, _ := f.Readdirnames(-1)
 	var out []string
 	for _, name := range list {
-		if !strings.HasSuffix(name, ".sample") {
+		if !strings.HasSuffix(name, ".sample") && (may == nil || may(dir, name)) {
 			out = append(out, "hook "+name)
 		}
 	}

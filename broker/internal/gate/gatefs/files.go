@@ -97,7 +97,7 @@ func (s *Server) noteWriting(n *node) {
 	parent, name := n.parent, n.name
 	s.nodes.mu.RUnlock()
 	if parent != nil && parent.zone != nil {
-		s.noteMaking(parent, name)
+		s.noteMaking(parent, name, byOther)
 	}
 }
 

@@ -63,7 +63,7 @@ const (
 func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
 	code := s.judgeMaking(n, name, how)
 	if code == fuse.OK {
-		s.noteMaking(n, name)
+		s.noteMaking(n, name, how)
 	}
 	return code
 }
@@ -105,23 +105,11 @@ func (s *Server) mayLink(n *node, text string) fuse.Status {
 	return fuse.OK
 }
 
-// noteMaking tells of names that are about to be made or written and that somebody may run outside. In the session's
-// own directories those are what makes a repository, and what is free in one alone.
-func (s *Server) noteMaking(n *node, name string) {
-	w := s.opts.Session.Witness
-	switch own := s.isOwn(n); {
-	case w == nil:
-	case own && strings.EqualFold(name, "HEAD"):
-		w.Repository(n.key.ID, n.fd)
-	case own:
-		if p := s.holds(n); p.Open() && p.Rule(name, guard.BySession).Action == guard.Guard {
-			w.Workspace(n.key.ID, n.fd, name)
-		}
-	case !n.zone.Git():
-		if rel := path.Join(s.nodes.where(n), name); guard.RunLater(strings.TrimPrefix(rel, "/")) {
-			w.Changed(path.Join(s.opts.Root, rel))
-		}
-	}
+// noteMaking tells of a name that is about to be made or written.
+func (s *Server) noteMaking(n *node, name string, how making) {
+	rel := path.Join(s.nodes.where(n), name)
+	s.opts.Session.Note(guard.Naming{Place: s.holds(n), Name: name, Mkdir: how == byMkdir,
+		Rel: strings.TrimPrefix(rel, "/"), Path: path.Join(s.opts.Root, rel), Dir: func() (guard.ID, int) { return n.key.ID, n.fd }})
 }
 
 // mayTake reports whether what has the name may lose it.
