@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"path"
 	"strings"
 	"time"
@@ -159,32 +160,44 @@ type answered struct {
 	name string
 }
 
-// revokeIn has the sessions of ids forget what was answered about some, which were typed as word.
+// revokeIn has the sessions of ids forget what was answered about some, which were typed as word. One that cannot be
+// told keeps no other from it.
 func revokeIn(root string, ids []string, word string, about ...answered) error {
 	total := 0
+	var standing []string
+	var why []error
 	for _, sid := range ids {
-		c, err := control.Dial(root, sid)
-		if control.IsDead(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, a := range about {
-			var count int
-			if err == nil {
-				count, err = c.Revoke(string(a.kind), a.name)
-			}
-			total += count
-		}
-		c.Close()
-		if err != nil {
-			return &planner.Refusal{What: "revoking " + quote(word) + " in session " + sid, Err: err}
+		n, err := revokeAt(root, sid, about)
+		if total += n; err != nil {
+			standing, why = append(standing, sid), append(why, err)
 		}
 	}
-	if total == 0 {
+	switch {
+	case len(why) > 0:
+		return &planner.Refusal{What: "revoking " + quote(word) + ": an answer may still stand in session " +
+			strings.Join(standing, ", "), Err: errors.Join(why...),
+			Hint: "sbx kill ends a session that does not answer, and all of its answers"}
+	case total == 0:
 		return &planner.Refusal{What: "no session has an answer about " + quote(word),
 			Hint: "rules are taken back with sbx policy remove"}
 	}
 	return nil
+}
+
+// revokeAt has one session forget and returns how many answers that were. One that has ended, or that asks nobody, has
+// none.
+func revokeAt(root, sid string, about []answered) (total int, err error) {
+	err = inSession(root, sid, func(c *control.Client) error {
+		for _, a := range about {
+			n, err := c.Revoke(string(a.kind), a.name)
+			if total += n; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if control.HasEnded(err) || control.IsNotHere(err) {
+		return total, nil
+	}
+	return total, err
 }

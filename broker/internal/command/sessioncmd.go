@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/client"
 	"sbx.example/sbx/broker/internal/control"
@@ -137,7 +134,7 @@ func (t *Term) awaitEnd(sid string) error {
 
 // endedMeanwhile takes the session's end for the answer to what ends it.
 func endedMeanwhile(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
+	if control.HasEnded(err) {
 		return nil
 	}
 	return err

@@ -25,16 +25,14 @@ type measured struct {
 	m    control.Metrics
 }
 
-// measure asks the named sessions, or all.
-func (t *Term) measure(sids []string) ([]measured, error) {
+// measure asks the named sessions, or all that run; missed are those of them that could not be asked.
+func (t *Term) measure(sids []string) (out []measured, missed []control.State, err error) {
 	sessions, named := t.sessions(), len(sids) > 0
 	if !named {
-		var err error
 		if sids, err = sessions.List(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	var out []measured
 	for _, sid := range sids {
 		c, err := sessions.Dial(sid)
 		if err == nil {
@@ -47,10 +45,13 @@ func (t *Term) measure(sids []string) ([]measured, error) {
 			}
 		}
 		if named {
-			return nil, fmt.Errorf("asking session %s: %w", quote(sid), err)
+			return nil, nil, fmt.Errorf("asking session %s: %w", quote(sid), err)
+		}
+		if !control.HasEnded(err) && !control.IsNotHere(err) {
+			missed = append(missed, control.State{Info: control.Info{SID: sid}, Err: err})
 		}
 	}
-	return out, nil
+	return out, missed, nil
 }
 
 // statsRequest is what sbx stats is asked for.
@@ -90,7 +91,7 @@ func (t *Term) Top() Row {
 
 // stats shows what sessions use.
 func (t *Term) stats(q *statsRequest, sids []string) int {
-	list, err := t.measure(sids)
+	list, missed, err := t.measure(sids)
 	if err != nil {
 		return t.Fail(err)
 	}
@@ -100,9 +101,10 @@ func (t *Term) stats(q *statsRequest, sids []string) int {
 	} else if q.prometheus {
 		text = prometheus(list)
 	}
+	code := t.unshown(missed)
 	if q.output == "" {
 		t.Print(text)
-		return 0
+		return code
 	}
 	err = atomicfile.Replace(q.output, 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -111,7 +113,7 @@ func (t *Term) stats(q *statsRequest, sids []string) int {
 	if err != nil {
 		return t.Fail(fmt.Errorf("writing %s: %w", quote(q.output), err))
 	}
-	return 0
+	return code
 }
 
 // top shows the sessions with charts.

@@ -62,30 +62,36 @@ func (t *Term) watchOnce(root, home string, js bool) (code int) {
 	if err != nil {
 		return t.Fail(err)
 	}
-	reached := states[:0]
+	reached, missed := states[:0], []control.State{}
 	for _, s := range states {
 		if s.Err == nil {
 			reached = append(reached, s)
-			continue
+		} else {
+			missed = append(missed, s)
 		}
-		t.Warn(fmt.Sprintf("session %s is not shown: %v", s.Info.SID, s.Err))
 	}
-	missing := len(reached) < len(states)
-	if states = reached; missing {
-		defer func() { code = 1 }()
-	}
+	states, code = reached, t.unshown(missed)
 	if js {
 		b, err := watch.JSON(states)
 		if err != nil {
 			return t.Fail(err)
 		}
 		t.Print(string(b))
-		return 0
+		return code
 	}
 	for _, l := range watch.Table(states, home, time.Now()) {
 		t.Print(l + "\n")
 	}
-	return 0
+	return code
+}
+
+// unshown says which sessions are there and could not be asked, and returns the status that tells of them.
+func (t *Term) unshown(list []control.State) (code int) {
+	for _, s := range list {
+		t.Warn(fmt.Sprintf("session %s is not shown: %v", s.Info.SID, s.Err))
+		code = 1
+	}
+	return code
 }
 
 // screen is the terminal that sbx watch draws on.

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,6 +40,18 @@ func List(root string) ([]string, error) {
 // IsDead says whether an error of Dial means that the session's broker is no more.
 func IsDead(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+}
+
+// HasEnded says whether an error of a session that was listed means that it is no more: its broker has gone, or went
+// while it was asked.
+func HasEnded(err error) bool {
+	return IsDead(err) || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+}
+
+// IsNotHere says whether an error means that the session does not offer what it was told.
+func IsNotHere(err error) bool {
+	var said *Error
+	return errors.As(err, &said) && said.Code == CodeNotHere
 }
 
 // Sweep removes the socket of a session whose broker is dead.
@@ -87,9 +100,8 @@ func States(root string) ([]State, error) {
 			qs, err = c.Pending()
 			c.Close()
 		}
-		var said *Error
-		if err != nil && !errors.As(err, &said) && !errors.Is(err, os.ErrDeadlineExceeded) {
-			continue // it ended, or it is about to
+		if HasEnded(err) {
+			continue
 		}
 		out = append(out, State{info, qs, err})
 	}

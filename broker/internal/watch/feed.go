@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/plan"
 )
 
 // lookEvery is how often new sessions are looked for.
@@ -59,8 +60,11 @@ func Feed(ctx context.Context, root string, out chan<- Event) {
 
 func follow(ctx context.Context, root, sid string, send func(Event) error) {
 	c, err := control.Dial(root, sid)
-	if err != nil {
-		return // dead, or still being made: looked at again
+	if err != nil { // dead, or still being made: looked at again
+		if !control.HasEnded(err) {
+			_ = send(Event{Status: "a session is not shown: " + plan.Bytes(err.Error()).Quote()})
+		}
+		return
 	}
 	defer c.Close()
 	if send(Event{SID: sid, Up: &c.Info}) != nil {
