@@ -146,13 +146,13 @@ func (s Store) Unheard(q Query, labels []string) (out []string) {
 // other is about it or a part of it.
 func (s Store) Hears(p peer.Pattern, labels []string, now time.Time) (hears bool) {
 	for _, r := range s.InForce() {
-		if r.Kind != KindHost || !r.host.Covers(p) && !p.Covers(r.host) || !r.Expires.IsZero() && !now.Before(r.Expires) {
+		if r.Kind != KindHost || !r.host.Includes(p) && !p.Includes(r.host) || !r.Expires.IsZero() && !now.Before(r.Expires) {
 			continue
 		}
 		if slices.ContainsFunc(labels, func(label string) bool { return !s.accepts(&r, label) }) {
 			return false
 		}
-		hears = hears || r.host.Covers(p)
+		hears = hears || r.host.Includes(p)
 	}
 	return hears
 }

@@ -72,3 +72,43 @@ func TestFinalNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestAllNamesOpenNoAddress: beside a list that says * no file, option or rule opens an address of the host's or of a
+// private network as if that were narrower. What is a name is.
+func TestAllNamesOpenNoAddress(t *testing.T) {
+	const everybody = "[network]\nhosts = [\"*\"]\n"
+	for host, narrower := range map[string]bool{"b.test": true, "*.b.test": true, "169.254.169.254": false,
+		"10.0.0.0/8": false, "[::1]:80": false} {
+		pattern, err := peer.ParsePattern(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := func(e Effective) bool { _, hosts := e.Reach(false); return slices.Contains(hosts, host) }
+		w, list := newWorld(t), "[network]\nhosts = [\""+host+"\"]\n"
+		flag, err := Flag("network.hosts", "--allow-host", []string{host}, w.Vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.write(ScopeOrg, "config.toml", "final = [\"network.hosts\"]\n"+everybody)
+		if got := listed(w.merge(flag)); got != narrower {
+			t.Errorf("%s, beside a final list: by an option: %t", host, got)
+		}
+		if key, _ := w.merge().widenedHosts(pattern); (key == "") != narrower {
+			t.Errorf("%s, beside a final list: a rule widens %q", host, key)
+		}
+		w.write(ScopeUser, "config.toml", list)
+		if got := listed(w.merge()); got != narrower {
+			t.Errorf("%s, beside a final list: by a file: %t", host, got)
+		}
+		w.write(ScopeOrg, "config.toml", everybody) // the control
+		if !listed(w.merge()) || !listed(w.merge(flag)) {
+			t.Errorf("%s is not listed where nothing is final", host)
+		}
+		w.write(ScopeOrg, "config.toml", "")
+		w.write(ScopeUser, "config.toml", "[sandbox]\nprofile = \"n\"\n[profiles.n]\nhosts = [\"*\"]\n")
+		w.write(ScopeProject, "config.toml", list)
+		if listed(w.merge()) && !narrower {
+			t.Errorf("%s, by a project that is not trusted, beside the user's profile", host)
+		}
+	}
+}

@@ -210,7 +210,7 @@ func covers(o, r policy.Rule) bool {
 	case o.Kind != r.Kind:
 		return false
 	case r.Kind == policy.KindHost:
-		return o.Host().Covers(r.Host())
+		return o.Host().Includes(r.Host())
 	}
 	return (o.Access == policy.Read || o.Access == r.Access) && o.Path().Covers(r.Path())
 }

@@ -41,7 +41,7 @@ func chosenOver(r, over policy.Rule) bool {
 	switch r.Kind {
 	case policy.KindHost:
 		lo, _ := r.Host().Ports()
-		return r.Host().Compare(over.Host()) > 0 && (over.Host().Covers(r.Host()) || lo != 0)
+		return r.Host().Compare(over.Host()) > 0 && (over.Host().Includes(r.Host()) || lo != 0)
 	case policy.KindSocket:
 		return r.Path().Compare(over.Path()) > 0 && over.Path().Covers(r.Path())
 	}

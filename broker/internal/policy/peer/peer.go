@@ -281,8 +281,14 @@ func (p Pattern) matchHost(h Host) bool {
 	return h.Name != "" && h.Name == p.name
 }
 
-// Covers reports that everything q allows p allows too.
+// Covers reports that everything q opens p opens too. Addresses of the host and of private networks are open only to a
+// pattern that is an address or a range, so no other one covers an address.
 func (p Pattern) Covers(q Pattern) bool {
+	return (p.prefix.IsValid() || !q.prefix.IsValid()) && p.Includes(q)
+}
+
+// Includes reports that p is about everything that q is about, as a refusal is.
+func (p Pattern) Includes(q Pattern) bool {
 	switch {
 	case p.udp != q.udp, p.icmp != q.icmp, p.sni && !q.sni:
 		return false

@@ -111,13 +111,17 @@ func TestHostOrderAndCover(t *testing.T) {
 			false}, {"a.b:443", "a.b", false},
 		{"10.0.0.0/8", "10.2.0.0/16", true}, {"10.2.0.0/16", "10.0.0.0/8", false}, {"10.0.0.0/8", "10.1.1.1", true},
 		{"*.example.com", "*", false}, {"a.b", "a.b", true},
-		{"a.b:443", "a.b:443/udp", false}, {"a.b:443/udp", "a.b:443", false}, {"*:*/udp", "10.0.0.1:53/udp", true},
+		{"a.b:443", "a.b:443/udp", false}, {"a.b:443/udp", "a.b:443", false}, {"*:*/udp", "10.0.0.1:53/udp", false},
+		{"*", "169.254.169.254", false}, {"*:*", "10.0.0.0/8", false}, {"*", "[::1]:80", false},
 		{"a.b", "a.b/icmp", false}, {"*/icmp", "a.b/icmp", true}, {"a.b", "a.b:443,tls=sni", true}, {"a.b:443,tls=sni",
 			"a.b:443", false}, {"a.b,tls=sni", "a.b,tls=sni", true},
 	} {
 		if got := parse(c.a).Covers(parse(c.b)); got != c.want {
 			t.Errorf("%s covers %s: %v", c.a, c.b, got)
 		}
+	}
+	if p := parse("*"); !p.Includes(parse("10.0.0.0/8")) || parse("*.a.b").Includes(parse("10.0.0.0/8")) {
+		t.Error("a refusal of everybody is about addresses, too, and one of names is not")
 	}
 }
 
