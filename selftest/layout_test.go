@@ -664,6 +664,22 @@ func mayUse(dir, imp string, test bool) bool {
 	return false
 }
 
+// TestPackagesAreOnTheMap: docs/architecture.md says of each package of the table what it holds, by its path or its
+// last name.
+func TestPackagesAreOnTheMap(t *testing.T) {
+	page, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "\n## Packages\n")
+	onMap, _, _ := strings.Cut(rest, "\n## ")
+	for pkg := range mayImport {
+		if !strings.Contains(onMap, "`"+pkg+"`") && !strings.Contains(onMap, "`"+path.Base(pkg)+"`") {
+			t.Errorf("docs/architecture.md, \"Packages\", does not name %s", pkg)
+		}
+	}
+}
+
 // The tables must not allow circles, whether or not somebody walks them.
 func TestImportTableHasNoCircle(t *testing.T) {
 	state := map[string]int{}

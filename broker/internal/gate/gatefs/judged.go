@@ -109,7 +109,8 @@ func (s *Server) mayLink(n *node, text string) fuse.Status {
 func (s *Server) noteMaking(n *node, name string, how making) {
 	rel := path.Join(s.nodes.where(n), name)
 	s.opts.Session.Note(guard.Naming{Place: s.holds(n), Name: name, Mkdir: how == byMkdir,
-		Rel: strings.TrimPrefix(rel, "/"), Path: path.Join(s.opts.Root, rel), Dir: func() (guard.ID, int) { return n.key.ID, n.fd }})
+		Rel: strings.TrimPrefix(rel, "/"), Path: path.Join(s.opts.Root, rel),
+		Dir: func() (guard.ID, int) { return n.key.ID, n.fd }})
 }
 
 // mayTake reports whether what has the name may lose it.
