@@ -111,10 +111,19 @@ func (d *drawing) enforce(ops []operation) (err error) {
 // errShown says that nothing is to be mounted: the same is there already, and guarded.
 const errShown = failure("it is shown already")
 
-// serves says whether what is shown at a place is that directory of the host's, by who serves one above it.
+// serves says whether what is shown at a place is that directory of the host's, by who serves one above it, and nothing
+// has been mounted in it since: that a bind opens again.
 func (d *drawing) serves(at, source string) bool {
 	l := d.of(at)
-	return l.served != nil && !l.ro && l.made[at].kind == missing && l.behind(at) == source
+	if l.served == nil || l.ro || l.made[at].kind != missing || l.behind(at) != source {
+		return false
+	}
+	for p, i := range d.top {
+		if i > d.top[l.target] && p != at && inside(p, at) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // guard settles how a bind that is written is held. A directory is served, so that guarded names stay as they are in it

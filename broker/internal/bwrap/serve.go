@@ -5,6 +5,7 @@ package bwrap
 import (
 	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,7 @@ import (
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/gate/gatefs"
 	"sbx.example/sbx/broker/internal/gate/served"
+	hosts "sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -77,8 +79,9 @@ func inside(p, top string) string {
 	return ""
 }
 
+// treeOf are the names that m shows whatever the host has. What an earlier mount has covered, m opens again.
 func treeOf(p *plan.Plan, m *plan.Mount) served.Tree {
-	t := served.Tree{}
+	t, opened := served.Tree{}, opens(p, m)
 	for _, d := range p.Bubblewrap.Served {
 		rel := inside(string(d.Path), m.Target)
 		if rel == "" {
@@ -86,6 +89,9 @@ func treeOf(p *plan.Plan, m *plan.Mount) served.Tree {
 		}
 		dir := served.Dir{Path: rel, Host: strings.TrimSuffix(m.Source+rel, "/"), Kind: served.Guarded}
 		for _, n := range d.Names {
+			if at := path.Join(string(d.Path), string(n.Name)); opened[at] && hosts.Exists(path.Join(dir.Host, string(n.Name))) {
+				continue
+			}
 			c := served.Child{Name: string(n.Name), Kind: served.Covered, Dir: n.Kind == plan.Dir}
 			if n.Kind == plan.Symlink {
 				c.Kind, c.Target = served.Symlink, string(n.Target)
@@ -97,11 +103,29 @@ func treeOf(p *plan.Plan, m *plan.Mount) served.Tree {
 	return t
 }
 
+// opens are the places in m that something was mounted on before m, and nothing since.
+func opens(p *plan.Plan, m *plan.Mount) map[string]bool {
+	out, since := map[string]bool{}, false
+	for i := range p.Mounts {
+		at := p.Mounts[i].Target
+		switch {
+		case &p.Mounts[i] == m:
+			since = true
+		case since:
+			delete(out, at)
+		default:
+			out[at] = true
+		}
+	}
+	return out
+}
+
 // covered are the directories of m that something else is mounted on.
 func covered(p *plan.Plan, m *plan.Mount) map[string]bool {
-	out := map[string]bool{}
+	out, opened := map[string]bool{}, opens(p, m)
 	for i := range p.Mounts {
-		if rel := inside(p.Mounts[i].Target, m.Target); rel != "" && rel != "/" {
+		at := p.Mounts[i].Target
+		if rel := inside(at, m.Target); rel != "" && rel != "/" && !opened[at] {
 			out[rel] = true
 		}
 	}
