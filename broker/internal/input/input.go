@@ -124,7 +124,7 @@ func (r *Run) Shown(s request.Settings, facts host.Facts, read, write []string) 
 	}
 	for _, p := range read {
 		g := planner.Grant{Path: p, Mode: planner.Read, Optional: true, Explicit: true}
-		if !host.Within(p, facts.Home) && !host.Within(facts.Home, p) { // the system's
+		if ofSystem(p) && !host.Within(p, facts.Home) && !host.Within(facts.Home, p) {
 			g.Explicit, g.Why = false, planner.ProfileWhy
 		}
 		in.Grants = append(in.Grants, g)
@@ -134,6 +134,10 @@ func (r *Run) Shown(s request.Settings, facts host.Facts, read, write []string) 
 	}
 	if in.Project = r.ProjectRoot(facts); unsuitable(in.Project, facts.Home) != "" {
 		in.Project = "" // somebody works in none
+	}
+	holds := func(p string) bool { return in.Project != "" && host.Within(in.Project, p) }
+	if slices.ContainsFunc(read, holds) && !slices.ContainsFunc(write, holds) { // searched also where all of / is shown
+		in.Grants = append(in.Grants, planner.Grant{Path: in.Project, Mode: planner.Read, Optional: true, Explicit: true})
 	}
 	in.GitDir = gitDir(in.FS, in.Project)
 	if err = r.hides(s, in); err != nil {
@@ -147,6 +151,13 @@ func (r *Run) Shown(s request.Settings, facts host.Facts, read, write []string) 
 	r.hideRuntime(in)
 	in.Refer(r.Env)
 	return in, nil
+}
+
+// ofSystem says whether p is where packages keep their own, which is not searched for names of secrets.
+func ofSystem(p string) bool {
+	return p == "/" || slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc",
+		"/opt", "/nix", "/snap", "/boot", "/var/lib", "/var/cache"},
+		func(top string) bool { return host.Within(p, top) })
 }
 
 // unsuitable says why dir cannot be made writable as a whole, or "".
