@@ -151,7 +151,9 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 			return nil, err
 		}
 	}
-	t.refer(c.layers, facts)
+	if err = t.refer(c.layers, facts); err != nil {
+		return nil, err
+	}
 	carried, err := session.Labels(c.dir)
 	if err != nil {
 		return nil, err
@@ -174,18 +176,21 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 }
 
 // refer finds what settings of the host's make something run of what lies in the layers' places.
-func (t *Term) refer(layers []changes.Layer, facts host.Facts) {
+func (t *Term) refer(layers []changes.Layer, facts host.Facts) error {
 	in := planner.Input{FS: host.NewCache(), Facts: facts}
 	for _, l := range layers {
 		in.Grants = append(in.Grants, planner.Grant{Path: l.Target, Mode: planner.Write})
 	}
-	in.Refer(t.Env)
+	if err := in.Refer(t.Env); err != nil {
+		return err
+	}
 	for i := range layers {
 		layers[i].Guarded = in.ReferredIn(layers[i].Target)
 	}
 	for _, l := range in.Losses {
 		t.Warn(l.String())
 	}
+	return nil
 }
 
 // has says whether a path is in one of the layers, or has one below it.

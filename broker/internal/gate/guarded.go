@@ -168,7 +168,9 @@ func (g *Grounds) judgeOf(top string) (*guard.Judge, error) {
 	}
 	in := planner.Input{FS: host.NewCache(), Facts: g.s.In.Facts, Grants: []planner.Grant{{Path: top,
 		Mode: planner.Write}}}
-	in.Refer(g.s.In.Outside)
+	if err := in.Refer(g.s.In.Outside); err != nil {
+		return nil, err
+	}
 	j, err := guard.NewJudge(slices.Concat(in.ReferredIn(top), guard.BuiltIn()))
 	if err == nil {
 		g.judges[top] = j

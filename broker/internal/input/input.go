@@ -149,8 +149,7 @@ func (r *Run) Shown(s request.Settings, facts host.Facts, read, write []string) 
 	own(s.Vars, in)
 	secretsOfSbx(s.Vars, in)
 	r.hideRuntime(in)
-	in.Refer(r.Env)
-	return in, nil
+	return in, in.Refer(r.Env)
 }
 
 // ofSystem says whether p is where packages keep their own, which is not searched for names of secrets.

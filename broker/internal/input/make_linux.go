@@ -49,7 +49,9 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 		return nil, nil, err
 	}
 	in.Agent = r.Engine == gate.EngineNotify && !in.Direct
-	in.Refer(r.Env)
+	if err = in.Refer(r.Env); err != nil {
+		return nil, nil, err
+	}
 	switchOff(r.Hooks, r.Env, in)
 	return in, open, nil
 }

@@ -27,8 +27,7 @@ func (r *Run) Seatbelt(s request.Settings, facts host.Facts) (*planner.Input, er
 	r.showToolConfs(s, in)
 	reach, _ := s.Reach(false)
 	in.Placed, in.ShareNet, in.Asks = true, reach == policy.AllHosts, r.Asks
-	in.Refer(r.Env)
-	return in, nil
+	return in, in.Refer(r.Env)
 }
 
 // doorless refuses what is let in by doors, or held back by them.

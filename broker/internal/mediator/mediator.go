@@ -229,7 +229,7 @@ func (md *Mediator) guardedAt(dir string) (string, *guard.Place, error) {
 func PlaceOf(judge *guard.Judge, granted, rel string) *guard.Place {
 	p := judge.RootAt(granted)
 	for at := granted; ; {
-		if _, err := os.Lstat(at + "/HEAD"); err == nil {
+		if _, err := os.Lstat(at + "/HEAD"); !host.NotExist(err) {
 			p = p.Repository()
 		}
 		if rel == "" {

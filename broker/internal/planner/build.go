@@ -214,8 +214,9 @@ func (v *view) collect() error {
 			return in.noLayer(g)
 		}
 	}
-	v.hideHardLinks()
-	v.hideNames()
+	if err := v.search(); err != nil {
+		return err
+	}
 	if err := v.addClosing(); err != nil {
 		return err
 	}

@@ -40,11 +40,12 @@ func (in *Input) mask(configs []string) {
 	for _, f := range slices.Compact(configs) {
 		st, err := in.FS.Lstat(f)
 		if err != nil || st.Type != host.File {
+			in.unreadable(f, err)
 			continue
 		}
 		in.Configs = append(in.Configs, f)
-		text, err := in.FS.Peek(f, 0, MaxConfigSize)
-		if err != nil {
+		text, ok := in.setting(f)
+		if !ok {
 			continue
 		}
 		found := guard.GitCredentials(text)

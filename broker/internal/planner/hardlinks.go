@@ -91,8 +91,9 @@ func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 	for len(stack) > 0 && *budget > 0 {
 		d := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		list, err := v.in.FS.ReadDir(d)
+		list, err := v.in.list(d)
 		if err != nil {
+			v.leaveOut(d, err)
 			continue
 		}
 		for _, e := range list {

@@ -24,8 +24,9 @@ func Hidden(in Input) ([]string, []Loss, error) {
 			return nil, nil, err
 		}
 	}
-	v.hideHardLinks()
-	v.hideNames()
+	if err := v.search(); err != nil {
+		return nil, nil, err
+	}
 	return v.root.hiddenNames("/"), append(in.Losses, v.losses...), nil
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -38,13 +39,13 @@ func (in *Input) homePlaces(env []string, wanted func(list []host.Entry, real, p
 	places []Referred) {
 	rules := guard.Home()
 	for _, b := range in.homeDirs(env) {
-		list, _ := in.FS.ReadDir(b.dir)
+		list, unlisted := in.FS.ReadDir(b.dir)
 		real, _, _, err := host.Resolve(in.FS, b.dir)
 		if err != nil && !host.NotExist(err) {
 			continue
 		}
 		for _, r := range rules {
-			if pattern, ok := b.has(r.Pattern); ok && wanted(list, real, pattern) {
+			if pattern, ok := b.has(r.Pattern); ok && (in.shut(b.dir, unlisted) != "" || wanted(list, real, pattern)) {
 				places = in.place(places, b.dir, pattern, r.Why)
 			}
 		}
@@ -145,9 +146,10 @@ func (in *Input) place(places []Referred, dir, pattern, why string) []Referred {
 	literal, below := divide(pattern)
 	p := path.Join(dir, literal)
 	canon, links, _, err := host.Resolve(in.FS, p)
-	if err != nil && !host.NotExist(err) || canon == "" {
+	if canon == "" && host.NotExist(err) { // below something that is no directory
 		return places
 	}
+	canon = cmp.Or(canon, p)
 	places = append(places, Referred{Path: canon, Below: below, Why: why})
 	if canon != p {
 		places = append(places, Referred{Path: p, Below: below, Why: why})

@@ -187,6 +187,8 @@ type Input struct {
 	Referred    []Referred      // see Refer
 	Trees       []string        // directories that are guarded whatever their own name is
 	Outside     []string        // what Refer was given
+	Unread      []string        // directories in trees that cannot be looked through, and do not exist inside
+	refused     *Refusal        // see unreadable
 	Masked      []Masked        // see Refer
 	Configs     []string        // configurations of repositories that are shown, where a credential may appear
 	NoGuard     bool            // test builds only: the project is bound as it is

@@ -80,12 +80,22 @@ func (in *Input) shownTrees() []shownTree {
 // ofTools says whether a grant is a profile's or a cache's: what lies there came with the system or from a registry.
 func (g *Grant) ofTools() bool { return g.Why == CacheWhy || strings.HasPrefix(g.Why, ProfileWhy) }
 
+// search hides what is found in the trees of grants.
+func (v *view) search() error {
+	for _, p := range v.in.Unread {
+		v.hideAt(p, false)
+	}
+	v.hideHardLinks()
+	v.hideNames()
+	return v.leftOut()
+}
+
 // hideNames hides the names of secrets in every tree that a grant shows, however it is shown.
 func (v *view) hideNames() {
 	if v.trees = v.in.shownTrees(); v.in.NoGuard {
 		return
 	}
-	s := search{view: v, judge: v.in.Judge(), seen: map[string]bool{}}
+	s := searcher{view: v, judge: v.in.Judge(), seen: map[string]bool{}}
 	defer s.judge.Forget()
 	for _, t := range v.trees {
 		// A project that is served as a whole has every name in it judged when it is looked up.
@@ -96,8 +106,8 @@ func (v *view) hideNames() {
 	}
 }
 
-// search looks for names of secrets within a budget of directory entries.
-type search struct {
+// searcher looks for names of secrets within a budget of directory entries.
+type searcher struct {
 	*view
 	judge  *secrets.Judge
 	seen   map[string]bool
@@ -119,7 +129,7 @@ type searched struct {
 }
 
 // tree goes through a tree level by level, so that what a person put near its top is found before the budget ends.
-func (s *search) tree(t shownTree) {
+func (s *searcher) tree(t shownTree) {
 	switch s.budget = searchBudget; {
 	case t.root == s.in.Facts.Home:
 		s.budget = homeBudget
@@ -134,8 +144,11 @@ func (s *search) tree(t shownTree) {
 			continue
 		}
 		s.seen[d.path] = true
-		list, err := s.in.FS.ReadDir(d.path)
+		list, err := s.in.list(d.path)
 		if s.budget -= listCost; err != nil {
+			if t.mode != Read || t.root != s.in.Facts.Home { // a whole home has such places, and nothing changes it inside
+				s.leaveOut(d.path, err)
+			}
 			continue
 		}
 		for _, e := range list {
@@ -160,7 +173,7 @@ func (s *search) tree(t shownTree) {
 }
 
 // one judges a name; it says whether to go on below it.
-func (s *search) one(t shownTree, e host.Entry, below *searched) bool {
+func (s *searcher) one(t shownTree, e host.Entry, below *searched) bool {
 	n := below.node
 	// who grants a single file has named it
 	if n != nil && (n.hidden || n.special != nil || n.granted && e.Type != host.Dir) {
@@ -182,7 +195,8 @@ func (s *search) one(t shownTree, e host.Entry, below *searched) bool {
 		below.keeper = true
 	}
 	if e.Type == host.Dir && e.Name == ".git" && s.judges(t.mode) {
-		list, _ := s.in.FS.ReadDir(below.path)
+		list, err := s.in.list(below.path)
+		s.leaveOut(below.path, err)
 		for _, f := range list {
 			if f.Type == host.Socket {
 				s.sockets = append(s.sockets, path.Join(below.path, f.Name))

@@ -88,14 +88,14 @@ func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 
 // Refer finds what the person's own settings, and those of the repositories in the writable trees, refer to in these
 // trees: it is guarded like what it serves. So is what runs by itself in a home. Env is the environment of programs
-// outside.
-func (in *Input) Refer(env []string) {
+// outside. It is a *Refusal if a setting cannot be read that somebody inside could make readable.
+func (in *Input) Refer(env []string) error {
 	in.Outside = env
 	settings, configs := GitSettings(env, in.Facts.Home), in.topConfigs()
 	in.atHome(env)
 	at, err := guard.Anywhere()
 	if err != nil { // the gate cannot judge by these rules either, and says so
-		return
+		return nil
 	}
 	for _, top := range in.trees(Write) {
 		r := referrer{in: in, top: top, at: at, left: maxConfigs}
@@ -117,7 +117,14 @@ func (in *Input) Refer(env []string) {
 		}
 		configs = append(configs, r.configs...)
 	}
+	for _, p := range in.Unread {
+		in.Referred = append(in.Referred, Referred{Path: p, Why: "what is in it could not be looked at"})
+	}
 	in.mask(configs)
+	if in.refused != nil {
+		return in.refused
+	}
+	return nil
 }
 
 // repositories are the directories of a tree that are, or may be, the tops of work trees or bare repositories; the
@@ -134,11 +141,15 @@ func (r *referrer) repositories() (out []string, all bool) {
 	}
 	for queue := []dir{{r.top, r.at}}; len(queue) > 0; queue = queue[1:] {
 		d := queue[0]
-		list, err := r.in.FS.ReadDir(d.path)
+		list, err := r.in.list(d.path)
 		if left -= listCost + len(list); left < 0 {
 			return append(out, d.path), false
 		}
-		if err == nil && (d.path == r.top || host.Lists(list, ".git") || host.Lists(list, "HEAD")) {
+		if err != nil {
+			r.in.leaveOut(d.path, err)
+			continue
+		}
+		if d.path == r.top || host.Lists(list, ".git") || host.Lists(list, "HEAD") {
 			out = append(out, d.path)
 		}
 		r.guarded(d.path, list, d.at)
@@ -189,7 +200,8 @@ type referrer struct {
 // repository reads the settings of what is at dir.
 func (r *referrer) repository(dir string) {
 	own := r.gitDir(dir)
-	if _, err := r.in.FS.Lstat(own + "/HEAD"); err == nil {
+	_, err := r.in.FS.Lstat(own + "/HEAD")
+	if r.in.unreadable(own, err); err == nil {
 		r.settings(own, dir)
 	}
 	r.links(dir, func(name string) string {
@@ -218,7 +230,7 @@ func (r *referrer) above() {
 // settings reads those of the repository at own for the work tree at dir.
 func (r *referrer) settings(own, dir string) {
 	common := own
-	if text, err := r.in.FS.Peek(own+"/commondir", 0, MaxConfigSize); err == nil {
+	if text, ok := r.in.setting(own + "/commondir"); ok {
 		common = from(own, strings.TrimRight(string(text), "\n"))
 	}
 	r.configs = append(r.configs, common+"/config", own+"/config.worktree")
@@ -228,7 +240,7 @@ func (r *referrer) settings(own, dir string) {
 	for _, git := range slices.Compact([]string{own, common}) {
 		for _, sub := range [...]string{"", "info", "objects/info", "remotes", "branches", "rebase-merge", "rebase-apply"} {
 			dir := path.Join(git, sub)
-			list, _ := r.in.FS.ReadDir(dir)
+			list := r.list(dir)
 			if !slices.ContainsFunc(list, func(e host.Entry) bool {
 				return e.Type == host.File && r.hasOthers(path.Join(dir, e.Name))
 			}) {
@@ -278,8 +290,7 @@ func (r *referrer) hasOthers(file string) bool {
 // hooks adds what the links in a directory of hooks lead to, and notes hooks that have other names.
 func (r *referrer) hooks(dir string) {
 	r.links(dir, func(string) string { return "git runs it: a hook leads there" })
-	list, _ := r.in.FS.ReadDir(dir)
-	for _, e := range list {
+	for _, e := range r.list(dir) {
 		if e.Type == host.File && !strings.HasSuffix(e.Name, ".sample") {
 			r.link(path.Join(dir, e.Name))
 		}
@@ -290,7 +301,8 @@ func (r *referrer) hooks(dir string) {
 func (r *referrer) otherNames() {
 	left := maxScan
 	for queue := []string{r.top}; len(r.linked) > 0 && len(queue) > 0 && left > 0; queue = queue[1:] {
-		list, _ := r.in.FS.ReadDir(queue[0])
+		list, err := r.in.list(queue[0])
+		r.in.leaveOut(queue[0], err)
 		left -= len(list)
 		for _, e := range list {
 			p := path.Join(queue[0], e.Name)
@@ -313,6 +325,13 @@ func (r *referrer) otherNames() {
 	}
 }
 
+// list lists a directory that git acts upon.
+func (r *referrer) list(dir string) []host.Entry {
+	list, err := r.in.list(dir)
+	r.in.unreadable(dir, err)
+	return list
+}
+
 // gitDir is the directory of the repository whose work tree dir is, or that dir is itself.
 func (r *referrer) gitDir(dir string) string {
 	git := dir + "/.git"
@@ -321,7 +340,7 @@ func (r *referrer) gitDir(dir string) string {
 	case err != nil:
 		return dir
 	case st.Type == host.File:
-		if text, err := r.in.FS.Peek(git, 0, MaxConfigSize); err == nil {
+		if text, ok := r.in.setting(git); ok {
 			if to := guard.LinkedDir(dir, text); to != "" {
 				return to
 			}
@@ -337,10 +356,11 @@ func (r *referrer) config(file, dir string) {
 	}
 	canon, _, _, err := host.Resolve(r.in.FS, file)
 	if err != nil {
+		r.in.unreadable(file, err)
 		return
 	}
-	text, err := r.in.FS.Peek(canon, 0, MaxConfigSize)
-	if err != nil {
+	text, ok := r.in.setting(canon)
+	if !ok {
 		return
 	}
 	if r.left--; r.left < 0 {
@@ -359,8 +379,7 @@ func (r *referrer) config(file, dir string) {
 
 // links adds what the links in a directory lead to, where why gives a reason.
 func (r *referrer) links(dir string, why func(name string) string) {
-	list, _ := r.in.FS.ReadDir(dir)
-	for _, e := range list {
+	for _, e := range r.list(dir) {
 		if e.Type != host.Link {
 			continue
 		}
@@ -373,7 +392,7 @@ func (r *referrer) links(dir string, why func(name string) string) {
 // add keeps a place in the tree. Directories and missing ones count if the setting surely means them.
 func (r *referrer) add(p, why string, surely bool) {
 	canon, links, st, err := host.Resolve(r.in.FS, p)
-	if err != nil && !host.NotExist(err) || !surely && (err != nil || st.Type != host.File) {
+	if known := err == nil || host.NotExist(err); known && !surely && (err != nil || st.Type != host.File) {
 		return
 	}
 	way := []string{p, canon}
