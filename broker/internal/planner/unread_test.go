@@ -112,8 +112,8 @@ func TestGitThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestTreeThatCannotBeLookedThrough: such a directory does not exist inside, in any mode, and that is said. The run goes
-// on, but not for a tree that is one itself.
+// TestTreeThatCannotBeLookedThrough: such a directory does not exist inside, in any mode, and that is said. The run
+// goes on, but not for a tree that is one itself.
 func TestTreeThatCannotBeLookedThrough(t *testing.T) {
 	t.Parallel()
 	const p = "/home/u/project"
