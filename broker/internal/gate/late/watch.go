@@ -55,8 +55,9 @@ type Options struct {
 
 const (
 	// maxDirs bounds the directories that are watched.
-	maxDirs  = 1 << 14
-	watched  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	maxDirs = 1 << 14
+	watched = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_ONLYDIR |
+		unix.IN_EXCL_UNLINK
 	pause    = time.Millisecond
 	maxTries = 8
 	// yieldEvery pauses are less than the time slice of a goroutine (gate/notify's receiver).
@@ -73,8 +74,9 @@ type Watcher struct {
 	byWd    map[int32]dir
 	configs map[int32]string // directories of Configs
 	covered map[guard.ID][]remove
-	full    bool            // not all is watched, and that was said
-	said    map[string]bool // warnings: a program that makes the kernel's queue run over has all looked at again
+	shut    map[string]guard.ID // directories that could not be looked at; which of them are covered
+	full    bool                // not all is watched, and that was said
+	said    map[string]bool     // warnings: a program that makes the kernel's queue run over has all looked at again
 }
 
 // remove takes the cover of one of an object's names away.
@@ -99,7 +101,7 @@ func Watch(o Options) (*Watcher, error) {
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
 	w := &Watcher{Options: o, fd: fd, wake: wake, ended: make(chan struct{}), byWd: map[int32]dir{},
-		configs: map[int32]string{}, covered: map[guard.ID][]remove{}, said: map[string]bool{}}
+		configs: map[int32]string{}, covered: map[guard.ID][]remove{}, shut: map[string]guard.ID{}, said: map[string]bool{}}
 	go w.run()
 	return w, nil
 }
@@ -194,6 +196,8 @@ func (w *Watcher) event(wd int32, mask uint32, name string) bool {
 	case w.configs[wd] != "" && name == path.Base(w.configs[wd]):
 		w.Mask(w.configs[wd])
 		return true
+	case ok && mask&unix.IN_ATTRIB != 0:
+		w.changed(d, name)
 	case ok && name != "":
 		if below, ok := w.one(d, name, mask&unix.IN_ISDIR != 0, mask&unix.IN_CLOSE_WRITE == 0); ok {
 			w.look(below)
@@ -222,7 +226,8 @@ func (w *Watcher) look(top dir) {
 func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 	fd, err := host.OpenPlain(d.path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, false // gone, or nothing that the session could read
+		w.keptOut(d, err)
+		return nil, false
 	}
 	f := os.NewFile(uintptr(fd), d.path)
 	defer f.Close()
@@ -237,6 +242,7 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 		w.warn("not every directory can be watched: secrets that the host makes in " + d.path +
 			" and further ones while the session runs are not hidden")
 	}
+	w.letIn(d.path)
 	list, _ := f.ReadDir(-1)
 	return list, true
 }
@@ -288,6 +294,7 @@ type standing struct {
 func (w *Watcher) find(d dir, p string, secret bool) (standing, bool) {
 	fd, err := host.OpenPlain(p, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
+		w.keptOut(d, err)
 		return standing{}, false
 	}
 	defer unix.Close(fd)
