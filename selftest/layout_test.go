@@ -150,6 +150,7 @@ var mayImport = map[string][]string{
 		"broker/plan"},
 	// asks on another terminal what a session asks
 	"broker/internal/attend": {"broker/client", "broker/internal/control", "broker/internal/decide",
+		"broker/internal/handover", // the program's streams, and which of them are one
 		"broker/internal/host", "broker/internal/launch", "broker/internal/prompt"},
 	"broker/internal/launch": {"broker/internal/helperclient", "broker/internal/handover", "broker/internal/program",
 		"broker/internal/child", "broker/internal/netns", "broker/internal/steps", "broker/plan", "shared/wire",

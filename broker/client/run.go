@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
@@ -30,13 +31,15 @@ type Command struct {
 	NoLinks bool
 
 	// Nil is the null device. Pipes and new files opened for writing are handed to the program itself; everything else is
-	// copied.
+	// copied. If Stdout and Stderr are one writer that can be compared with ==, what is written to both has one order.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
 	// Started, if set, is told the pid inside, by which the program can be signalled. A program that is over at once may
 	// have none.
 	Started func(pid int)
+	// Ended, if set, is called when the program has ended, before the last of its output is copied.
+	Ended func()
 	// Terminal, if set, gives the program a terminal of Rows by Cols instead of the three above, and is told its master,
 	// which becomes its own to close.
 	Terminal   func(master *os.File)
@@ -68,6 +71,9 @@ func (p Programs) Run(c Command) (*End, error) {
 	}
 	pipes.start()
 	end, err := p.Wait(c)
+	if c.Ended != nil {
+		c.Ended()
+	}
 	pipes.finish()
 	return end, err
 }
@@ -112,7 +118,6 @@ type pipes struct {
 // open fills in e.Files.
 func (p *pipes) open(e *control.Exec, c Command) error {
 	p.from, p.to = c.Stdin, [3]io.Writer{nil, c.Stdout, c.Stderr}
-	stdout, _ := c.Stdout.(*os.File)
 	for i, x := range [3]any{c.Stdin, c.Stdout, c.Stderr} {
 		f, _ := x.(*os.File)
 		var err error
@@ -121,7 +126,7 @@ func (p *pipes) open(e *control.Exec, c Command) error {
 		case f != nil && (handover.Direct(i, f) || c.file != nil && handover.Check(i, int(f.Fd())) == nil):
 			e.Files[i] = f
 			continue
-		case i == 2 && p.ours[1] != nil && handover.Same(f, stdout):
+		case i == 2 && p.ours[1] != nil && same(c.Stdout, c.Stderr):
 			e.Files[2] = e.Files[1]
 			continue
 		case x == nil:
@@ -137,6 +142,17 @@ func (p *pipes) open(e *control.Exec, c Command) error {
 		e.Files[i] = p.theirs[i]
 	}
 	return nil
+}
+
+// same says whether two writers are one.
+func same(a, b io.Writer) bool {
+	x, file := a.(*os.File)
+	y, other := b.(*os.File)
+	if file && other {
+		return handover.Same(x, y)
+	}
+	v, w := reflect.ValueOf(a), reflect.ValueOf(b)
+	return v.IsValid() && w.IsValid() && v.Comparable() && w.Comparable() && a == b
 }
 
 // start copies, once the other ends have been handed over.

@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/client"
 	"sbx.example/sbx/broker/internal/control"
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/handover"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/prompt"
@@ -38,14 +39,18 @@ type Asker struct {
 	pid   int            // of the program as seen inside; 0: it is not known yet
 	tty   *prompt.DevTTY // nil: nobody is at a terminal
 	dev   *os.File       // the controlling terminal, where standard input is something else
+	leads bool           // one is there and nothing is asked on it, as the program's output may come to it unseen
 	queue *prompt.Queue
 	mu    sync.Mutex
 	asked map[string]prompt.Question // the session's, by what is asked about
 	last  string                     // the session's, of what was answered last
-	said  map[string]bool            // of which questions
-	ctx   context.Context
-	stop  context.CancelFunc
-	done  []chan struct{} // closed when nothing is shown any more
+	// Handed says that the program has the caller's standard error: it could read the id of a question there, and put
+	// other words before it.
+	Handed bool
+	said   map[string]bool // of which questions
+	ctx    context.Context
+	stop   context.CancelFunc
+	done   []chan struct{} // closed when nothing is shown any more
 }
 
 // New is for one program. Close ends it.
@@ -55,9 +60,11 @@ func New(by Caller) *Asker {
 	return a
 }
 
-// At has the questions asked on the terminal of keys, or on the controlling one, if this job has it. A session
-// knows from then on that somebody is there.
-func (a *Asker) At(keys, out *os.File) {
+// At has the questions asked on the terminal that is both standard input and output, or on the controlling one, if
+// this job has it. A session knows from then on that somebody is there. Where the program's output may come to a
+// terminal by a way on which it does not wait for the answer, nothing is asked there.
+func (a *Asker) At(std [3]*os.File) {
+	keys, out := std[0], std[1]
 	if !launch.IsTerminal(keys) || !launch.IsTerminal(out) {
 		if a.dev = launch.ControllingTerminal(); a.dev == nil {
 			return
@@ -76,6 +83,10 @@ func (a *Asker) At(keys, out *os.File) {
 		session.Close()
 		return
 	}
+	if a.leads = strays(std[1], out) || strays(std[2], out); a.leads {
+		a.spawn(func() { a.stay(session) })
+		return
+	}
 	a.tty = tty
 	word := prompt.NewWord()
 	if a.by.Says {
@@ -84,6 +95,28 @@ func (a *Asker) At(keys, out *os.File) {
 	shown := &prompt.TTY{Screen: tty, Style: prompt.Style{Word: word, Home: a.by.Home}}
 	a.join(session)
 	a.spawn(func() { shown.Serve(a.ctx, a.queue) })
+}
+
+// strays says whether what is written to f may come to a terminal by another way than out, which is that terminal.
+func strays(f, out *os.File) bool {
+	if !launch.IsTerminal(f) {
+		return launch.LeadsOn(f)
+	}
+	device := func(f *os.File) int {
+		n, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGDEV)
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	is := device(f)
+	return is < 0 || is != device(out)
+}
+
+// stay has a session know that somebody is there who is not asked here.
+func (a *Asker) stay(session *client.Session) {
+	defer session.Close()
+	_ = session.Follow(a.ctx, func(*client.Message) error { return nil })
 }
 
 // join makes the queue that asks here what the session asks.
@@ -188,7 +221,14 @@ func (a *Asker) Asked(q *client.Question) {
 	a.said[q.ID] = true
 	style := prompt.Style{Home: a.by.Home}
 	id := q.ID[:min(len(q.ID), 8)]
-	a.by.Warn(style.Whole(*q) + "; waiting for an answer: sbx approve " + id + " or sbx deny " + id)
+	how := "sbx approve " + id + " or sbx deny " + id
+	switch {
+	case a.Handed:
+		how = "sbx watch asks"
+	case a.leads:
+		how += "; nothing is asked on this terminal, to which the program's output may come by a pipe"
+	}
+	a.by.Warn(style.Whole(*q) + "; waiting for an answer: " + how)
 }
 
 // Told shows a line for people where it does not come between what the program writes.
@@ -222,8 +262,8 @@ func (a *Asker) own(pid int) bool {
 	return false
 }
 
-// Close gives the terminal back as it was. It may be called again.
-func (a *Asker) Close() {
+// Stop has nothing asked any more, and gives the terminal back as it was. It may be called again.
+func (a *Asker) Stop() {
 	if a.ctx.Err() != nil {
 		return
 	}
@@ -233,6 +273,14 @@ func (a *Asker) Close() {
 	}
 	for _, d := range a.done {
 		<-d
+	}
+}
+
+// Close is Stop, once the program has ended and all that it wrote was copied. It may be called again.
+func (a *Asker) Close() {
+	a.Stop()
+	if a.tty != nil {
+		a.tty.EndOutput()
 	}
 	if a.dev != nil {
 		a.dev.Close()
@@ -246,15 +294,47 @@ func (a *Asker) Join(in, out, guest *os.File) (input func(taking func()), output
 				taking()
 				_, _ = io.Copy(struct{ io.Writer }{guest}, struct{ io.Reader }{in})
 			}, func() {
-				_, _ = io.Copy(struct{ io.Writer }{out}, struct{ io.Reader }{guest})
+				_, _ = io.Copy(struct{ io.Writer }{a.output(out)}, struct{ io.Reader }{guest})
 			}
 	}
 	a.tty.Guest = guest
 	return a.tty.CopyInput, a.tty.CopyOutput
 }
 
-// Keys reads a terminal for the program while no question is shown on it.
-func (a *Asker) Keys(f *os.File) io.Reader { return keys{f, a} }
+// Streams are what a program without a terminal of its own reads and writes in the place of the caller's. A terminal is
+// read and written only while no question is shown on it. Standard error, to which this process writes as well, is
+// copied, and so is what else is the same file: the program could read and change there what it was not told.
+func (a *Asker) Streams(std [3]*os.File) (in io.Reader, out, errs io.Writer) {
+	if f := std[0]; launch.IsTerminal(f) {
+		in = keys{f, a}
+	} else if handover.Same(f, std[2]) {
+		in = struct{ io.Reader }{f}
+	} else if f != nil {
+		in = f
+	}
+	out, errs = a.output(std[1]), a.output(std[2])
+	if f, ok := errs.(*os.File); ok {
+		errs = &copied{f}
+	}
+	if handover.Same(std[1], std[2]) {
+		out = errs
+	}
+	return in, out, errs
+}
+
+// copied is a file that is not handed over.
+type copied struct{ io.Writer }
+
+// output is where what the program writes to a file of the caller's goes; nil: nowhere.
+func (a *Asker) output(f *os.File) io.Writer {
+	switch {
+	case f == nil:
+		return nil
+	case a.tty != nil && launch.IsTerminal(f):
+		return a.tty
+	}
+	return f
+}
 
 // keys is a terminal that is read for the program while no question is shown on it.
 type keys struct {

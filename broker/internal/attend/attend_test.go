@@ -4,12 +4,16 @@ package attend
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/client"
 	"sbx.example/sbx/broker/internal/control"
@@ -200,5 +204,88 @@ func TestAskedWhereNobodyIs(t *testing.T) {
 	want := "cat wants to read ~/notes/todo.md; waiting for an answer: sbx approve 01234567 or sbx deny 01234567"
 	if !slices.Equal(s.said, []string{want}) {
 		t.Errorf("%q", s.said)
+	}
+}
+
+// TestWhereOutputGoes: nothing is asked where output may come to a terminal unseen, and only there.
+func TestWhereOutputGoes(t *testing.T) {
+	open := func() *os.File {
+		master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+			t.Fatal(err)
+		}
+		fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		t.Cleanup(func() { master.Close() })
+		return os.NewFile(fd, "terminal")
+	}
+	here, other := open(), open()
+	again, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(here.Fd())), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[1])
+	for _, c := range []struct {
+		name string
+		f    *os.File
+		want bool
+	}{{"nothing", nil, false}, {"the terminal", here, false}, {"the terminal, opened anew", again, false},
+		{"a file", file, false}, {"the null device", null, false}, {"another terminal", other, true}, {"a pipe", w, true},
+		{"a socket", os.NewFile(uintptr(pair[0]), "socket"), true}} {
+		if got := strays(c.f, here); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+		if c.f != nil {
+			defer c.f.Close()
+		}
+	}
+}
+
+// TestStreams: what is one file has one order, and standard error is handed to no program.
+func TestStreams(t *testing.T) {
+	a := New(Caller{})
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r2, w2, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*os.File{r, w, r2, w2} {
+		defer f.Close()
+	}
+	_, out, errs := a.Streams([3]*os.File{nil, w, w})
+	if _, is := out.(*os.File); is || out != errs {
+		t.Errorf("one pipe: %T %T", out, errs)
+	}
+	_, out, errs = a.Streams([3]*os.File{nil, w, w2})
+	if _, is := errs.(*os.File); is || out != io.Writer(w) {
+		t.Errorf("two pipes: %T %T", out, errs)
+	}
+	if in, out, errs := a.Streams([3]*os.File{}); in != nil || out != nil || errs != nil {
+		t.Errorf("nothing: %v %v %v", in, out, errs)
 	}
 }

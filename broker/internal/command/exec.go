@@ -5,6 +5,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,7 +147,8 @@ func (t *Term) exec(q *execRequest) int {
 		if fd, pid, got := t.Asked(); fd > 0 { // it is over, or a question waits
 			c := client.Resume(fd, got)
 			defer c.Close()
-			a.At(nil, nil)
+			a.At(t.Std)
+			a.Handed = true
 			started := startOf(a, passSignals(c))
 			if pid > 0 {
 				started(pid)
@@ -160,22 +162,16 @@ func (t *Term) exec(q *execRequest) int {
 	}
 	defer c.Close()
 	a.Begins()
-	a.At(t.Std[0], t.Std[1])
-	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: startOf(a, passSignals(c)), Asked: a.Asked,
-		Told: a.Told}
-	if f := t.Std[0]; launch.IsTerminal(f) {
-		e.Stdin = a.Keys(f)
-	} else if f != nil {
-		e.Stdin = f
+	if q.json { // nothing that the program writes is shown before its end
+		a.At([3]*os.File{t.Std[0]})
+	} else {
+		a.At(t.Std)
 	}
+	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: startOf(a, passSignals(c)), Ended: a.Stop,
+		Asked: a.Asked, Told: a.Told}
+	e.Stdin, e.Stdout, e.Stderr = a.Streams(t.Std)
 	if q.json {
 		return t.execJSON(c, q, e)
-	}
-	if f := t.Std[1]; f != nil {
-		e.Stdout = f
-	}
-	if f := t.Std[2]; f != nil {
-		e.Stderr = f
 	}
 	if q.tty > 0 || q.tty == 0 && launch.IsTerminal(t.Std[0]) && launch.IsTerminal(t.Std[1]) {
 		return t.execTTY(c, q, e, a)

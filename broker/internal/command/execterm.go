@@ -58,7 +58,7 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command, a *a
 		case <-time.After(2 * time.Second):
 		}
 	}
-	a.Close()
+	a.Stop()
 	if saved != nil {
 		_ = launch.SetTerminal(in, saved)
 	}

@@ -169,7 +169,7 @@ func (t *Term) carryOut(q *fileRequest, sid string, content io.Reader) (*client.
 	}
 	defer c.Close()
 	asker.Begins()
-	asker.At(t.Std[0], t.Std[1])
+	asker.At([3]*os.File{t.Std[0]}) // what is read is shown at the end
 	go endBySignal(asker)
 	return c.File(q.FileRequest, content, client.Command{Started: asker.Started, Asked: asker.Asked, Told: asker.Told})
 }

@@ -2,8 +2,8 @@
 
 // Package handover says which descriptors of a caller's a sandboxed program may be given as they are. What it is given
 // it can open anew through /proc/self/fd, with the user's rights to the file, and change by the descriptor (ftruncate);
-// everything else reaches it through a pipe that the caller copies. It must never change a descriptor. launch, client
-// and cli call it, and faststart, where nothing may allocate (Passes).
+// everything else reaches it through a pipe that the caller copies. It must never change a descriptor. launch, client,
+// attend and live call it, and faststart, where nothing may allocate (Passes).
 package handover
 
 import (

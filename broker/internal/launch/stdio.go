@@ -65,6 +65,22 @@ func classify(i int, f *os.File, tty bool) (plan.Stdio, error) {
 	return plan.Inherit, nil
 }
 
+// LeadsOn says whether what is written to a file goes to somebody outside of sbx who may show it on any terminal: into
+// a pipe, a socket or a device that is no terminal itself.
+func LeadsOn(f *os.File) bool {
+	var st unix.Stat_t
+	if f == nil || IsTerminal(f) || unix.Fstat(int(f.Fd()), &st) != nil {
+		return false
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return false
+	case unix.S_IFCHR:
+		return st.Rdev != unix.Mkdev(1, 3) // the null device
+	}
+	return true
+}
+
 // sameName says whether the descriptor's file still has the name that it was opened by.
 func sameName(f *os.File, st *unix.Stat_t) bool {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))

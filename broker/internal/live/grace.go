@@ -21,7 +21,7 @@ const (
 func (a *approvals) isRead() bool { return launch.HasTerminal([3]*os.File{nil, nil, a.b.Std[2]}) }
 
 func (a *approvals) grace() time.Duration {
-	if a.isRead() {
+	if a.isRead() || !a.r.Quiet && a.b.unasked(a.mode) {
 		return graceRead
 	}
 	return graceUnread
@@ -30,7 +30,14 @@ func (a *approvals) grace() time.Duration {
 // toAnswer says how a question is answered that is not shown on the terminal, and until when.
 func (a *approvals) toAnswer(id string) string {
 	answer := "sbx approve " + id + " or sbx deny " + id
+	leads := a.b.unasked(a.mode)
+	if leads && a.unattended() {
+		answer += " within a minute"
+	}
 	switch {
+	case leads:
+		return answer + "; nothing is asked on this terminal, to which the program's output may come by a pipe " +
+			"(sbx watch asks on another, --prompt tty here)"
 	case !a.unattended():
 		return answer
 	case a.isRead():

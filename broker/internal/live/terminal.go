@@ -24,7 +24,7 @@ type terminalPrompt struct {
 
 // findTerminal says where a person could be asked; nil is nowhere.
 func (b *Broker) findTerminal(mode prompt.Mode) *terminalPrompt {
-	if b.Answer != nil || mode != prompt.Auto && mode != prompt.TTYOnly {
+	if b.Answer != nil || mode != prompt.Auto && mode != prompt.TTYOnly || b.leadsOn(mode) {
 		return nil
 	}
 	o := &terminalPrompt{word: prompt.NewWord()}
@@ -35,6 +35,24 @@ func (b *Broker) findTerminal(mode prompt.Mode) *terminalPrompt {
 	}
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o
+}
+
+// leadsOn says whether what the program writes may come to the terminal by a way on which it does not wait for an
+// answer, and change a question there. --prompt tty has it asked there nonetheless.
+func (b *Broker) leadsOn(mode prompt.Mode) bool {
+	return mode == prompt.Auto && (launch.LeadsOn(b.Std[1]) || launch.LeadsOn(b.Std[2]))
+}
+
+// unasked says whether a person is at the terminal who is not asked there for that reason.
+func (b *Broker) unasked(mode prompt.Mode) bool {
+	if b.Answer != nil || !b.leadsOn(mode) {
+		return false
+	}
+	dev := launch.ControllingTerminal()
+	if dev != nil {
+		dev.Close()
+	}
+	return dev != nil
 }
 
 // join is launch.Options.Join: the broker owns the terminal, the program one of its own.

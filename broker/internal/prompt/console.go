@@ -131,13 +131,22 @@ func (c *Console) CopyOutput() {
 	for {
 		n, err := c.Guest.Read(buf)
 		if n > 0 && c.pass(buf[:n]) != nil || err != nil || n == 0 {
-			c.write.Lock()
-			_, _ = c.Out.Write(c.rest)
-			c.rest = nil
-			c.write.Unlock()
+			c.EndOutput()
 			return
 		}
 	}
+}
+
+// Write passes on what the guest has written elsewhere than to a terminal of its own. It waits while a question is
+// shown.
+func (c *Console) Write(b []byte) (int, error) { return len(b), c.pass(b) }
+
+// EndOutput passes on the sequence that the guest has left unfinished.
+func (c *Console) EndOutput() {
+	c.write.Lock()
+	defer c.write.Unlock()
+	_, _ = c.Out.Write(c.rest)
+	c.rest = nil
 }
 
 func (c *Console) pass(b []byte) error {
