@@ -33,6 +33,7 @@ type drawing struct {
 	view
 	steps  []step
 	hidden []string // of the host's paths, see Under
+	data   int      // bytes of data that files are to have
 }
 
 // step is one mount, with the layer that it makes, if it makes one.
@@ -352,6 +353,9 @@ func (d *drawing) content(o *operation, m *plan.Mount) error {
 		return err
 	}
 	data, err := d.load(o.fd)
+	if d.data += len(data); d.data > mostData {
+		err = unix.EFBIG
+	}
 	if err != nil {
 		return failErrno(err, "Can't write data to file %s", o.dest)
 	}

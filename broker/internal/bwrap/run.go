@@ -129,7 +129,10 @@ func ownRights() uint64 {
 	return uint64(data[1].Effective)<<32 | uint64(data[0].Effective)
 }
 
-// load reads a descriptor to its end. Nothing inside gets it.
+// mostData is how much data of descriptors a plan has room for, in bytes: process 1 writes it out of memory.
+const mostData = 20 << 20
+
+// load reads a descriptor to its end, EFBIG where that is too far away. Nothing inside gets it.
 func load(fd int) ([]byte, error) {
 	var out []byte
 	buf := make([]byte, 16<<10)
@@ -142,6 +145,8 @@ func load(fd int) ([]byte, error) {
 		case n == 0:
 			unix.CloseOnExec(fd)
 			return out, nil
+		case len(out)+n > mostData:
+			return nil, unix.EFBIG
 		default:
 			out = append(out, buf[:n]...)
 		}
