@@ -285,6 +285,7 @@ type monitor struct {
 // cloned tells whoever wants to know of process 1, and waits for whoever maps its ids.
 func (m *monitor) cloned(pid int) error {
 	r := m.r
+	foreign := r.userns >= 0 || r.usernsBlock >= 0
 	if r.dies {
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 			return failErrno(err, "prctl")
@@ -311,6 +312,9 @@ func (m *monitor) cloned(pid int) error {
 		_, _ = unix.Read(r.usernsBlock, make([]byte, 1))
 		unix.Close(r.usernsBlock)
 		r.usernsBlock = -1
+	}
+	if foreign && hasServer(m.plan) {
+		return servedAs(pid, m.plan.Identity.InsideUID)
 	}
 	return nil
 }

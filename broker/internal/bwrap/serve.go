@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,12 +22,6 @@ import (
 // has answered for what the words hide.
 func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 	p := m.plan
-	if m.r.userns >= 0 || m.r.usernsBlock >= 0 {
-		if err := servedAs(c.PID, p.Identity.InsideUID); err != nil {
-			unix.Close(fd)
-			return err
-		}
-	}
 	if at.Kind == plan.AskServer {
 		read, write := shown(m.r.ops)
 		return m.asks.Asking(c, p, read, write, m.record, Name+"-"+m.record.id, places(p), fd)
@@ -48,8 +43,16 @@ func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 	return nil
 }
 
+// hasServer says whether p has a file system that this process answers for.
+func hasServer(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool {
+		return m.Kind == plan.Fuse || m.Kind == plan.AskServer
+	})
+}
+
 // servedAs makes sure that a user of process 1's user namespace, whose map others have written (--userns,
-// --userns-block-fd), is this process's: whom the server takes for its own user has his rights.
+// --userns-block-fd), is this process's: whom the server takes for its own user has his rights. It is asked while
+// process 1 waits for its plan, which may have it make a namespace of its own.
 func servedAs(pid int, uid uint32) error {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", pid))
 	if err != nil {

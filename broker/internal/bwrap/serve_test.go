@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/selftest/need"
 )
 
@@ -35,5 +38,30 @@ func TestServedAs(t *testing.T) {
 	}
 	if err := servedAs(1<<30, 7); err == nil {
 		t.Error("no such process")
+	}
+	// It is asked of process 1 before that may make another namespace, when who writes the map has done so.
+	for _, c := range []struct {
+		kind  plan.Kind
+		uid   uint32
+		block bool
+		fails bool
+	}{{plan.Fuse, 7, true, false}, {plan.Fuse, 6, true, true}, {plan.AskServer, 6, true, true},
+		{plan.Bind, 6, true, false}, {plan.Fuse, 6, false, true}, {plan.Fuse, 7, false, false}} {
+		r := &request{user: true, userns: -1, usernsBlock: -1, info: -1, status: -1}
+		null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.userns = null; c.block {
+			r.userns, r.usernsBlock = -1, null
+		} else {
+			defer unix.Close(null)
+		}
+		p := &plan.Plan{Identity: plan.Identity{InsideUID: c.uid}, Bubblewrap: &plan.Bubblewrap{},
+			Mounts: []plan.Mount{{Kind: c.kind}}}
+		err = (&monitor{r: r, plan: p}).cloned(cmd.Process.Pid)
+		if c.fails != (err != nil && strings.Contains(err.Error(), "is not the caller")) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
