@@ -51,6 +51,7 @@ func (md *Mediator) Watch(c *child.Child) {
 	for _, p := range md.places() {
 		places[p.Path] = p.How
 	}
+	hidden := md.hidden()
 	var trees []late.Tree
 	add := func(dir string) {
 		top, place, err := md.guardedAt(dir)
@@ -69,12 +70,24 @@ func (md *Mediator) Watch(c *child.Child) {
 	var err error
 	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Making: &md.making, Sockets: &md.sockets,
-		Skip:  func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
-		Cover: md.cover, Mounted: md.mounted,
+		Skip:   func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
+		Hidden: func(p string) bool { return hidden[md.plan.Inside(p)] },
+		Cover:  md.cover, Mounted: md.mounted,
 		Configs: md.in.Configs, Mask: md.masking(), Warn: md.warn})
 	if err != nil {
 		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
 	}
+}
+
+// hidden are the names inside that the plan hides in the trees.
+func (md *Mediator) hidden() map[string]bool {
+	out := map[string]bool{}
+	for i := range md.plan.Mounts {
+		for _, name := range md.plan.Mounts[i].Hide {
+			out[path.Join(md.plan.Mounts[i].Target, name)] = true
+		}
+	}
+	return out
 }
 
 // end ends the watch.
