@@ -385,8 +385,11 @@ func (c *Child) abandon() {
 	}
 }
 
-// SignalNow sends sig as Signal does and waits until that has happened; it returns what kill(2) said. Somebody
-// else must be calling Next.
+// signalPatience is how long process 1 may take to send a signal. A client of the session's socket waits for longer.
+const signalPatience = 4 * time.Second
+
+// SignalNow sends sig as Signal does and waits until that has happened; it returns what kill(2) said, or
+// os.ErrDeadlineExceeded if process 1 does not answer. Somebody else must be calling Next.
 func (c *Child) SignalNow(pid int, sig syscall.Signal) error {
 	x := &c.spawns
 	ch := make(chan error, 1)
@@ -404,12 +407,23 @@ func (c *Child) SignalNow(pid int, sig syscall.Signal) error {
 	x.mu.Unlock()
 	m := stage.Message{Kind: stage.CmdKill, PID: int64(pid), Value: int64(sig), Extra: n}
 	if err := unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil); err != nil {
-		x.mu.Lock()
-		delete(x.kills, n)
-		x.mu.Unlock()
+		x.forget(n)
 		return fmt.Errorf("asking the sandbox: %w", err)
 	}
-	return <-ch
+	select {
+	case err := <-ch:
+		return err
+	case <-time.After(signalPatience):
+		x.forget(n)
+		return fmt.Errorf("waiting for the sandbox to send the signal: %w", os.ErrDeadlineExceeded)
+	}
+}
+
+// forget drops who waits for the signal n.
+func (x *spawns) forget(n int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.kills, n)
 }
 
 func (c *Child) killed(m stage.Message) {

@@ -3,6 +3,7 @@
 package child
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -341,4 +343,35 @@ func BenchmarkSpawn(b *testing.B) {
 		<-done
 	}
 	c.SendKill()
+}
+
+// TestSignalNowIsNotWaitedForLong: a process 1 that does not answer holds nobody up, and what it says later is for
+// nobody. One that answers is the control.
+func TestSignalNowIsNotWaitedForLong(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(pair[0])
+			defer unix.Close(pair[1])
+			c, said := &Child{sock: pair[0]}, make(chan error, 1)
+			go func() { said <- c.SignalNow(-2, syscall.SIGINT) }()
+			synctest.Wait()
+			if answers {
+				c.killed(stage.Message{PID: 1})
+			}
+			switch err := <-said; {
+			case answers && err != nil:
+				t.Errorf("it answered, and %v", err)
+			case !answers && !errors.Is(err, os.ErrDeadlineExceeded):
+				t.Errorf("it did not answer: %v", err)
+			}
+			if len(c.spawns.kills) != 0 {
+				t.Errorf("answers that somebody waits for: %v", c.spawns.kills)
+			}
+			c.killed(stage.Message{PID: 1})
+		})
+	}
 }

@@ -73,6 +73,7 @@ type approvals struct {
 	learner *learner.Learner // nil without --learn
 
 	terminal *terminalPrompt // nil: there is none, or it is not asked
+	teller   teller          // of what happens in the queue
 }
 
 // newApprovals prepares what a dynamic session needs. Nothing that can wait is done here: it lies in the way of the
@@ -177,6 +178,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 
 // arbitrated are the options of the session's arbiter.
 func (a *approvals) arbitrated(record arbiter.Recorder, sid string) arbiter.Options {
+	a.teller.print = func(line string) { a.b.say(a.in.TTY, line) }
 	return arbiter.Options{Record: record, Store: a.rules.Store, Unstore: a.rules.Unstore,
 		Undone: a.undone, Fresh: a.rules.Fresh, Contact: a.contacts, Labelled: a.labelled,
 		Process: program.Process, Alone: a.unattended, Grace: a.grace(),
@@ -270,7 +272,7 @@ func (a *approvals) hookFailed() func(error) {
 }
 
 // notify passes what happens in the queue on to the socket, and to the terminal or log that the command was started
-// from.
+// from. The queue is locked, so it waits for nobody.
 func (a *approvals) notify(ev prompt.Event) {
 	if a.svc.meter != nil {
 		a.svc.meter.Told(ev)
@@ -284,19 +286,10 @@ func (a *approvals) notify(ev prompt.Event) {
 	switch ev.Kind {
 	case prompt.Asked:
 		st := prompt.Style{Home: a.in.Facts.Home}
-		a.b.say(a.in.TTY, st.Whole(ev.Question)+": "+a.toAnswer(ev.Question.ID[:8]))
+		a.teller.say(st.Whole(ev.Question) + ": " + a.toAnswer(ev.Question.ID[:8]))
 	case prompt.Notice:
-		a.b.say(a.in.TTY, ev.Text)
+		a.teller.say(ev.Text)
 	}
-}
-
-// say prints a line while the program may have the terminal in raw mode.
-func (b *Broker) say(tty bool, text string) {
-	end := "\n"
-	if tty {
-		end = "\r\n"
-	}
-	b.Note("sbx: " + text + end)
 }
 
 // end settles what waits, tells the clients and seals the record.
@@ -313,6 +306,7 @@ func (a *approvals) end(status int, reached []string) {
 	}
 	a.terminal.close()
 	a.svc.close(status)
+	defer a.teller.end() // the record is sealed, whoever reads
 	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
 		Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
 	if cerr := a.log.Close(); err == nil {

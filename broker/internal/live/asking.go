@@ -140,6 +140,9 @@ func (w *Words) Lost() []audit.Event {
 	if w.asking != nil && w.asking.server != nil {
 		w.asking.server.Close()
 	}
+	if w.asking != nil {
+		w.asking.teller.end()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lost := w.lost

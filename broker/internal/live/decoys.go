@@ -212,9 +212,9 @@ func (d *decoys) alarm(t touch) {
 			if t.pid != 0 {
 				t.what += " by " + report.Caller(uint32(t.pid))
 			}
+			d.x.svc.endAll() // before anything is said: what is printed may wait for who reads
 			d.x.b.say(d.x.in.TTY, fmt.Sprintf("the session ends because of the decoy %s: %s; %v",
 				quoting.Quote(policy.Vars{Home: d.x.facts.Home}.Short(d.list[t.n].Path)), t.what, err))
-			d.x.svc.endAll()
 		}
 	}
 	svc := d.x.svc

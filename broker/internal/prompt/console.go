@@ -332,34 +332,79 @@ func (c *Console) Clear() {
 	_, _ = c.Out.Write(b.Bytes())
 }
 
-// Interrupt implements Screen: the guest's terminal takes it as typed there.
+// Interrupt implements Screen: the guest's terminal takes it as typed there. Where so much is typed ahead that it takes
+// no key, or does not come to this one, its programs are told all the same.
 func (c *Console) Interrupt() {
-	if c.Guest != nil {
-		_, _ = c.Guest.Write([]byte{interruptKey})
-		waitTyped(c.Guest)
+	if c.Guest == nil {
+		return
 	}
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.Guest.Fd()), Events: unix.POLLOUT}}, 0); err == nil && n == 0 &&
+		signals(c.Guest) != nil {
+		signalNow(c.Guest)
+		return
+	}
+	heard := make(chan bool, 1)
+	go func() {
+		_, _ = c.Guest.Write([]byte{interruptKey})
+		heard <- waitTyped(c.Guest)
+	}()
+	select {
+	case ok := <-heard:
+		if !ok {
+			signalNow(c.Guest)
+		}
+	case <-time.After(2 * interruptPatience):
+	}
+}
+
+// signals are the settings of a terminal that makes a signal of the key, or nil.
+func signals(master *os.File) *unix.Termios {
+	settings, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
+	if err != nil || settings.Lflag&unix.ISIG == 0 || settings.Cc[unix.VINTR] != interruptKey {
+		return nil
+	}
+	return settings
+}
+
+// signalNow does what the key does in a terminal that comes to it (n_tty.c, isig): what was typed before goes.
+func signalNow(master *os.File) {
+	if settings := signals(master); settings != nil && settings.Lflag&unix.NOFLSH == 0 {
+		if fd := peer(master); fd >= 0 {
+			_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH)
+			unix.Close(fd)
+		}
+	}
+	_ = unix.IoctlSetInt(int(master.Fd()), unix.TIOCSIG, int(unix.SIGINT))
+}
+
+// peer opens the other side of a terminal; -1 is none.
+func peer(master *os.File) int {
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return -1
+	}
+	return int(fd)
 }
 
 // waitTyped waits until a terminal has made a signal of the key that was written to its master, which the kernel does
 // later, in a thread of its own, and then throws away what the program has written meanwhile (n_tty.c, isig). poll of a
 // terminal from which nothing can be read waits for that thread, and what had been typed before goes with the signal. A
-// terminal without signals, or one that is to keep what was typed, is not waited for.
-func waitTyped(master *os.File) {
-	settings, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
-	if err != nil || settings.Lflag&unix.ISIG == 0 || settings.Lflag&unix.NOFLSH != 0 ||
-		settings.Cc[unix.VINTR] != interruptKey {
-		return
+// terminal without signals, or one that is to keep what was typed, is not waited for. It says whether that came.
+func waitTyped(master *os.File) bool {
+	if settings := signals(master); settings == nil || settings.Lflag&unix.NOFLSH != 0 {
+		return true
 	}
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
-		return
+	fd := peer(master)
+	if fd < 0 {
+		return true
 	}
-	defer unix.Close(int(fd))
+	defer unix.Close(fd)
 	for end := time.Now().Add(interruptPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0); err == nil && n == 0 {
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // Release implements Screen.

@@ -395,20 +395,37 @@ func TestInterruptIsHeardWhenItReturns(t *testing.T) {
 	}
 }
 
-// interruptPending starts a program on a terminal of its own, with something typed already, and says whether it has a
-// SIGINT as soon as Interrupt returns.
+// interruptPending starts a program with something typed already, and says whether it has a SIGINT as soon as Interrupt
+// returns.
 func interruptPending(t *testing.T, signals bool) bool {
+	t.Helper()
+	pty := interrupted(t, signals)
+	if _, err := pty.master.WriteString("typed ahead\n"); err != nil {
+		t.Fatal(err)
+	}
+	(&Console{Guest: pty.master}).Interrupt()
+	return pty.heard(t)
+}
+
+// blockedPty is a terminal whose program blocks SIGINT and reads nothing.
+type blockedPty struct {
+	master, slave *os.File
+	pid           int
+}
+
+// interrupted starts a program on a terminal of its own, which makes signals or none, until the test ends.
+func interrupted(t *testing.T, signals bool) blockedPty {
 	t.Helper()
 	master, name, err := openPty()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer master.Close()
+	t.Cleanup(func() { master.Close() })
 	slave, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer slave.Close()
+	t.Cleanup(func() { slave.Close() })
 	if !signals {
 		settings, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
 		if err != nil {
@@ -430,16 +447,18 @@ func interruptPending(t *testing.T, signals bool) bool {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	theirs.Close()
 	if _, err := ready.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := master.WriteString("typed ahead\n"); err != nil {
-		t.Fatal(err)
-	}
-	(&Console{Guest: master}).Interrupt()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	return blockedPty{master, slave, cmd.Process.Pid}
+}
+
+// heard says whether the program has a SIGINT.
+func (p *blockedPty) heard(t *testing.T) bool {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ type entry struct {
 	subject string
 	waiters []*waiter
 	timer   *time.Timer
-	paid    int // tokens of the budget
+	paid    int     // tokens of the budget
+	refused *Answer // a denial that stands, of which nobody who waits was told yet
 }
 
 // waiter is one access that is held.
@@ -164,10 +165,10 @@ func (q *Queue) put(e *entry) {
 func (e *entry) last() int { return e.waiters[len(e.waiters)-1].number }
 
 // Answer settles an open question. The first answer stands; any further one is an error and changes nothing.
-func (q *Queue) Answer(id string, a Answer) error { return q.answerAfter(id, a, func() {}) }
+func (q *Queue) Answer(id string, a Answer) error { return q.answerAfter(id, a, nil) }
 
-// answerAfter calls first when the answer stands, and before anybody who waits is told: a wait that first interrupts
-// has been answered, and is not gone.
+// answerAfter calls first, of a denial, when that stands and before anybody who waits is told: a wait that first
+// interrupts has been answered, and is not gone. The queue is not locked meanwhile: first may wait for a program.
 func (q *Queue) answerAfter(id string, a Answer, first func()) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -192,7 +193,13 @@ func (q *Queue) answerAfter(id string, a Answer, first func()) error {
 		}
 	}
 	q.remember(c)
-	first()
+	if first != nil && !c.Answer.Allow {
+		q.remove(e)
+		e.refused = &c.Answer
+		q.mu.Unlock()
+		first()
+		q.mu.Lock()
+	}
 	late := e.latecomers(c.Answer)
 	q.settle(e, c.Answer)
 	if c.Answer.Life.Lasts() {
@@ -240,7 +247,9 @@ func (q *Queue) askAnew(list []*waiter) {
 
 // settle takes the question off and tells all who wait.
 func (q *Queue) settle(e *entry, a Answer) {
-	q.remove(e)
+	if e.refused == nil {
+		q.remove(e)
+	}
 	q.repay(e, a)
 	q.erase(e.q.ID)
 	for _, w := range e.waiters {
@@ -279,6 +288,9 @@ func (q *Queue) leave(w *waiter) Answer {
 	default:
 	}
 	e := w.entry
+	if e.refused != nil {
+		return *e.refused
+	}
 	e.waiters = slices.DeleteFunc(e.waiters, func(o *waiter) bool { return o == w })
 	e.q.Merged = len(e.waiters)
 	q.waiting--

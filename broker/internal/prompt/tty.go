@@ -211,7 +211,7 @@ func (t *TTY) ask(ctx context.Context, q *Queue, qu Question, events <-chan Even
 func (t *TTY) answer(ctx context.Context, q *Queue, shown *showing, r reply) {
 	t.Screen.Clear()
 	shown.erased()
-	first := func() {}
+	var first func()
 	if r.interrupt { // before who waits is told, or the program could go on to the next thing
 		first = t.Screen.Interrupt
 	}

@@ -26,6 +26,8 @@ type fakeScreen struct {
 	keys  chan byte
 	eof   chan struct{}
 	small [2]int // another size than the usual one
+
+	interrupts func() // called by Interrupt
 }
 
 func newFake() *fakeScreen {
@@ -63,8 +65,11 @@ func (f *fakeScreen) Draw(l ...string) {
 	f.drawn = l
 }
 
-// Interrupt lets whoever could go on already do so. (The queue is locked, so no time passes in a bubble of synctest.)
+// Interrupt lets whoever could go on already do so.
 func (f *fakeScreen) Interrupt() {
+	if f.interrupts != nil {
+		f.interrupts()
+	}
 	for range 100 {
 		runtime.Gosched()
 	}
