@@ -307,6 +307,7 @@ var mayImport = map[string][]string{
 	"broker/internal/mediator": {"broker/internal/agent", "broker/internal/changes", "broker/internal/child",
 		"broker/internal/decide", "broker/internal/gate", "broker/internal/gate/fuse",
 		"broker/internal/gate/gatefs", "broker/internal/gate/grants", "broker/internal/gate/late",
+		"broker/internal/gate/names", // what happened to a name
 		"broker/internal/gate/notify", "broker/internal/gate/points", "broker/internal/gate/served",
 		"broker/internal/gate/writes", "broker/internal/guard", "broker/internal/host", "broker/internal/planner",
 		"broker/internal/policy", "broker/internal/program", "broker/internal/quoting", "broker/internal/report",

@@ -11,7 +11,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/agent"
 	"sbx.example/sbx/broker/internal/child"
-	"sbx.example/sbx/broker/internal/gate/gatefs"
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -54,8 +54,8 @@ func (r *hostChanges) end() {
 }
 
 // in returns who repeats in a file system that is mounted at root.
-func (r *hostChanges) in(root string) gatefs.Repeater {
-	return func(g gatefs.Repeat) error {
+func (r *hostChanges) in(root string) names.Repeater {
+	return func(g names.Repeat) error {
 		r.mu.Lock()
 		a, stood := r.agent, r.stood
 		r.mu.Unlock()
@@ -88,8 +88,8 @@ func covered(p *plan.Plan, root string) map[string]bool {
 }
 
 // whats are the happenings as the agent calls them.
-var whats = [...]agent.What{gatefs.Made: agent.Made, gatefs.Removed: agent.Removed, gatefs.Moved: agent.Moved,
-	gatefs.Modified: agent.Modified, gatefs.Attributes: agent.Changed, gatefs.Written: agent.Written}
+var whats = [...]agent.What{names.Made: agent.Made, names.Removed: agent.Removed, names.Moved: agent.Moved,
+	names.Modified: agent.Modified, names.Attributes: agent.Changed, names.Written: agent.Written}
 
 // Warner warns of each line that is written to it.
 type Warner func(string)

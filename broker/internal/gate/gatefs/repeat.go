@@ -19,30 +19,6 @@ import (
 // somebody in the sandbox, whom its processes do not know, does the same again, by a name in this file system; that is
 // answered by what stands in repeated.go, and nothing is done.
 
-// Happening is something that the host did to a name.
-type Happening uint8
-
-// The things that happen.
-const (
-	Made       Happening = iota
-	Removed              //
-	Moved                // From one name To another
-	Modified             //
-	Attributes           //
-	Written              // closed by somebody who could write
-)
-
-// Repeat says what is to be done again. Directories are relative to the root of the file system, "." for itself.
-type Repeat struct {
-	What          Happening
-	Type          uint32 // S_IFMT
-	Dir, Name     string
-	ToDir, ToName string
-}
-
-// Repeater does it. Its requests come from a process that the file system's own pid namespace cannot see.
-type Repeater func(Repeat) error
-
 // maxRepeats bounds what waits to be repeated. What comes on top of that is lost, but for the last thing that happens
 // to a name.
 const maxRepeats = 1 << 16
@@ -52,7 +28,7 @@ const pairFor = 2 * time.Millisecond
 
 // repeat is a Repeat as the server knows it.
 type repeat struct {
-	what          Happening
+	what          names.Happening
 	typ           uint32
 	dir, to       *node
 	name, toName  string
@@ -94,20 +70,20 @@ func (q *repeats) add(s *Server, dir *node, e inotify.Event, c *node) {
 		if q.pair(&r, e.Cookie) {
 			return
 		}
-		r = repeat{what: Moved, typ: names.Type(dir.fd, e.Name), dir: q.elsewhere(s), name: anything, to: dir, toName: e.Name,
-			instead: c}
+		r = repeat{what: names.Moved, typ: names.Type(dir.fd, e.Name), dir: q.elsewhere(s), name: anything, to: dir,
+			toName: e.Name, instead: c}
 	case e.Mask&unix.IN_MOVED_FROM != 0:
-		r.what, r.to, r.toName, r.cookie = Moved, q.elsewhere(s), anything, e.Cookie
+		r.what, r.to, r.toName, r.cookie = names.Moved, q.elsewhere(s), anything, e.Cookie
 	case gone:
-		r.what = Removed
+		r.what = names.Removed
 	case e.Mask&unix.IN_CREATE != 0:
-		r.what = Made
+		r.what = names.Made
 	case e.Mask&unix.IN_MODIFY != 0:
-		r.what = Modified
+		r.what = names.Modified
 	case e.Mask&unix.IN_CLOSE_WRITE != 0:
-		r.what = Written
+		r.what = names.Written
 	case e.Mask&unix.IN_ATTRIB != 0:
-		r.what = Attributes
+		r.what = names.Attributes
 	}
 	q.put(s, r)
 }
@@ -175,9 +151,9 @@ func (q *repeats) review(s *Server, dir *node, name string, c *node) {
 		return
 	}
 	var st unix.Stat_t
-	r := repeat{what: Modified, typ: c.typ, dir: dir, name: name, node: c}
+	r := repeat{what: names.Modified, typ: c.typ, dir: dir, name: name, node: c}
 	if names.Stat(dir.fd, name, &st) != nil {
-		r.what = Removed
+		r.what = names.Removed
 	}
 	q.put(s, r)
 }
@@ -220,17 +196,17 @@ func (q *repeats) next() (repeat, bool) {
 // to be made or moved to, and for one that has gone it soon does. To make it forget a directory would be to take that
 // from those who are in it, with what is mounted there.
 func (q *repeats) do(s *Server, r repeat) {
-	if typ := names.Type(r.dir.fd, r.name); r.what == Made && r.typ != unix.S_IFDIR && typ != 0 {
+	if typ := names.Type(r.dir.fd, r.name); r.what == names.Made && r.typ != unix.S_IFDIR && typ != 0 {
 		r.typ = typ
 	}
 	if r.dir == q.away || r.to == q.away {
 		s.fuse.EntryNotify(rootID, elsewhere)
 	}
-	if r.typ != unix.S_IFDIR && (r.what == Made || r.what == Removed || r.what == Moved) {
+	if r.typ != unix.S_IFDIR && (r.what == names.Made || r.what == names.Removed || r.what == names.Moved) {
 		s.fuse.EntryExpire(r.dir.id, r.name)
 	}
-	out := Repeat{What: r.what, Type: r.typ, Dir: s.relative(r.dir), Name: r.name}
-	if r.what == Moved {
+	out := names.Repeat{What: r.what, Type: r.typ, Dir: s.relative(r.dir), Name: r.name}
+	if r.what == names.Moved {
 		if r.typ != unix.S_IFDIR {
 			s.fuse.EntryExpire(r.to.id, r.toName)
 		}
@@ -240,11 +216,11 @@ func (q *repeats) do(s *Server, r repeat) {
 	err := s.opts.Repeat(out)
 	q.now.Store(nil)
 	switch {
-	case errors.Is(err, unix.EBUSY) && r.what == Moved && r.dir != q.away && r.to != q.away:
+	case errors.Is(err, unix.EBUSY) && r.what == names.Moved && r.dir != q.away && r.to != q.away:
 		r.node, r.to, r.toName, r.instead = nil, q.elsewhere(s), anything, nil // who is where it went to stays there
 		q.do(s, r)
-	case errors.Is(err, unix.ETXTBSY) && r.what == Written: // what runs inside cannot be opened to be closed
-		r.what = Modified
+	case errors.Is(err, unix.ETXTBSY) && r.what == names.Written: // what runs inside cannot be opened to be closed
+		r.what = names.Modified
 		q.do(s, r)
 	case err != nil && !names.Outrun(err):
 		q.failed.Do(func() {

@@ -13,6 +13,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/inotify"
 )
@@ -23,7 +24,7 @@ func TestRepeatOldNews(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
 	dir := served.Dir{Path: "/", Host: host, Kind: served.Guarded, Judge: judgeOf(projectRules()...)}
-	s, err := newServer(served.Tree{Dirs: []served.Dir{dir}}, Options{Repeat: func(Repeat) error { return nil }})
+	s, err := newServer(served.Tree{Dirs: []served.Dir{dir}}, Options{Repeat: func(names.Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,13 +60,13 @@ func TestRepeatOldNews(t *testing.T) {
 	if err := os.Rename(host+"/d", host+"/e"); err != nil {
 		t.Fatal(err)
 	}
-	if r := last(unix.IN_DELETE); r.what != Removed || r.node != d {
+	if r := last(unix.IN_DELETE); r.what != names.Removed || r.node != d {
 		t.Error("who watches a directory that has gone does not hear of it")
 	}
 	if err := os.Mkdir(host+"/d", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if r := last(unix.IN_MOVED_TO); r.what != Moved || r.instead != d {
+	if r := last(unix.IN_MOVED_TO); r.what != names.Moved || r.instead != d {
 		t.Error("who watches a directory that was replaced does not hear of it")
 	}
 }
@@ -75,7 +76,7 @@ func repeatsInto(t *testing.T, host string) *Server {
 	t.Helper()
 	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
 		Judge: judgeOf(projectRules()...)}}},
-		Options{Repeat: func(Repeat) error { return nil }})
+		Options{Repeat: func(names.Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 		t.Fatal(code)
 	}
 	away := s.repeats.elsewhere(s)
-	for _, what := range []Happening{Made, Removed, Moved, Modified, Attributes} {
+	for _, what := range []names.Happening{names.Made, names.Removed, names.Moved, names.Modified, names.Attributes} {
 		r := repeat{what: what, typ: unix.S_IFDIR, dir: top, name: "in", to: away, toName: anything}
 		s.repeats.now.Store(&r)
 		if id, code := look(0, "in"); code != fuse.OK || id != in {
@@ -116,9 +117,9 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 		}
 		var code fuse.Status
 		switch what {
-		case Removed:
+		case names.Removed:
 			code = s.Rmdir(nil, &fuse.InHeader{NodeId: rootID}, "in")
-		case Moved:
+		case names.Moved:
 			code = s.Rename(nil, &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: rootID}, Newdir: away.id}, "in", anything)
 		default:
 			continue
@@ -127,16 +128,16 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 			t.Errorf("%d of a directory that somebody is in is repeated: %v", what, code)
 		}
 	}
-	s.repeats.now.Store(&repeat{what: Moved, typ: unix.S_IFDIR, dir: away, name: anything, to: top, toName: "in"})
+	s.repeats.now.Store(&repeat{what: names.Moved, typ: unix.S_IFDIR, dir: away, name: anything, to: top, toName: "in"})
 	if id, code := look(0, "in"); code != fuse.OK || id != in {
 		t.Errorf("a directory has come: %d, %v; want %d", id, code, in)
 	}
 	// The control: one that nobody has entered is made and moved again.
-	s.repeats.now.Store(&repeat{what: Made, typ: unix.S_IFDIR, dir: top, name: "new"})
+	s.repeats.now.Store(&repeat{what: names.Made, typ: unix.S_IFDIR, dir: top, name: "new"})
 	if _, code := look(0, "new"); code != fuse.ENOENT {
 		t.Errorf("a new directory is not told of: %v", code)
 	}
-	s.repeats.now.Store(&repeat{what: Removed, typ: unix.S_IFDIR, dir: top, name: "new"})
+	s.repeats.now.Store(&repeat{what: names.Removed, typ: unix.S_IFDIR, dir: top, name: "new"})
 	if code := s.Rmdir(nil, &fuse.InHeader{NodeId: rootID}, "new"); code != fuse.OK {
 		t.Errorf("that one has gone is not told of: %v", code)
 	}
@@ -147,9 +148,9 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 func TestRepeatProgramThatRuns(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
-	var heard []Happening
-	runs := func(r Repeat) error {
-		if r.What == Written {
+	var heard []names.Happening
+	runs := func(r names.Repeat) error {
+		if r.What == names.Written {
 			return fmt.Errorf("repeating %s: %w", r.Name, unix.ETXTBSY)
 		}
 		heard = append(heard, r.What)
@@ -162,13 +163,13 @@ func TestRepeatProgramThatRuns(t *testing.T) {
 	}
 	defer s.release()
 	top := s.nodes.get(rootID)
-	s.repeats.do(s, repeat{what: Written, typ: unix.S_IFREG, dir: top, to: top, name: "prog"})
-	if len(heard) != 1 || heard[0] != Modified || said.Len() > 0 {
+	s.repeats.do(s, repeat{what: names.Written, typ: unix.S_IFREG, dir: top, to: top, name: "prog"})
+	if len(heard) != 1 || heard[0] != names.Modified || said.Len() > 0 {
 		t.Errorf("heard %v, and the person is told %q", heard, said.String())
 	}
-	runs = func(Repeat) error { return unix.EIO }
+	runs = func(names.Repeat) error { return unix.EIO }
 	s.opts.Repeat = runs
-	s.repeats.do(s, repeat{what: Written, typ: unix.S_IFREG, dir: top, to: top, name: "prog"})
+	s.repeats.do(s, repeat{what: names.Written, typ: unix.S_IFREG, dir: top, to: top, name: "prog"})
 	if !strings.Contains(said.String(), "does not hear") { // the control
 		t.Error("nobody is told that an event is lost")
 	}
@@ -196,7 +197,7 @@ func TestRepeatAstray(t *testing.T) {
 			return s.Mknod(nil, &fuse.MknodIn{InHeader: top, Mode: unix.S_IFREG | 0o600}, "file", &out)
 		},
 	}
-	for _, what := range []Happening{Made, Removed, Moved} {
+	for _, what := range []names.Happening{names.Made, names.Removed, names.Moved} {
 		s.repeats.now.Store(&repeat{what: what, dir: other, name: "f", to: other, toName: "g"})
 		for name, call := range calls {
 			if code := call(); code != errno(unix.ESTALE) {
@@ -220,7 +221,7 @@ func TestRepeatSave(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
 	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
-		Judge: judgeOf(projectRules()...)}}}, Options{Repeat: func(Repeat) error { return nil }})
+		Judge: judgeOf(projectRules()...)}}}, Options{Repeat: func(names.Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

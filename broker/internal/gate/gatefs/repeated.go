@@ -48,12 +48,12 @@ func (s *Server) lookupRepeated(h *fuse.InHeader, name string, out *fuse.EntryOu
 		return fuse.OK, true
 	case r.isTaken(s, h.NodeId, name):
 		return s.lookupLoop(h, s.nodes.get(h.NodeId), name, out), true
-	case h.NodeId == r.dir.id && name == r.name && r.what == Made:
+	case h.NodeId == r.dir.id && name == r.name && r.what == names.Made:
 		return fuse.ENOENT, true
-	case h.NodeId == r.dir.id && name == r.name && (r.what == Removed || r.what == Moved):
+	case h.NodeId == r.dir.id && name == r.name && (r.what == names.Removed || r.what == names.Moved):
 		s.standIn(r.left(s), r.typ, out)
 		return fuse.OK, true
-	case r.what == Moved && h.NodeId == r.to.id && name == r.toName:
+	case r.what == names.Moved && h.NodeId == r.to.id && name == r.toName:
 		if r.instead == nil {
 			return fuse.ENOENT, true
 		}
@@ -75,7 +75,7 @@ func (r *repeat) isTaken(s *Server, dir uint64, name string) bool {
 	switch {
 	case dir == r.dir.id && name == r.name:
 		return s.entered(r.dir, name)
-	case r.what == Moved && dir == r.to.id && name == r.toName:
+	case r.what == names.Moved && dir == r.to.id && name == r.toName:
 		return s.entered(r.to, name)
 	}
 	return false
@@ -139,7 +139,7 @@ func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32,
 	switch {
 	case r == nil:
 		return 0, false
-	case r.what != Made || h.NodeId != r.dir.id || name != r.name:
+	case r.what != names.Made || h.NodeId != r.dir.id || name != r.name:
 		return astray, true
 	}
 	if s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
@@ -159,7 +159,7 @@ func (s *Server) removedRepeated(h *fuse.InHeader, name string) (code fuse.Statu
 	switch {
 	case r == nil:
 		return 0, false
-	case r.what != Removed || h.NodeId != r.dir.id || name != r.name:
+	case r.what != names.Removed || h.NodeId != r.dir.id || name != r.name:
 		return astray, true
 	case r.isTaken(s, h.NodeId, name):
 		return fuse.EBUSY, true
@@ -172,7 +172,7 @@ func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName 
 	switch {
 	case r == nil:
 		return 0, false
-	case r.what != Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName:
+	case r.what != names.Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName:
 		return astray, true
 	case r.isTaken(s, h.NodeId, name) || r.isTaken(s, to, toName):
 		return fuse.EBUSY, true
@@ -186,12 +186,12 @@ func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName 
 // setRepeated says whether attributes are set for those alone who watch.
 func (s *Server) setRepeated(in *fuse.SetAttrIn) bool {
 	r := s.repeating(&in.InHeader)
-	return r != nil && (r.what == Modified || r.what == Attributes) && in.Valid&(fuse.FATTR_SIZE|fuse.FATTR_MODE|
-		fuse.FATTR_UID|fuse.FATTR_GID) == 0
+	return r != nil && (r.what == names.Modified || r.what == names.Attributes) &&
+		in.Valid&(fuse.FATTR_SIZE|fuse.FATTR_MODE|fuse.FATTR_UID|fuse.FATTR_GID) == 0
 }
 
 // openRepeated says whether a file is opened for those alone who watch.
 func (s *Server) openRepeated(h *fuse.InHeader) bool {
 	r := s.repeating(h)
-	return r != nil && r.what == Written
+	return r != nil && r.what == names.Written
 }

@@ -57,7 +57,7 @@ type Options struct {
 	// ServeFiles says that Agent mounts no regular files: it answers grants.ErrServe at once.
 	ServeFiles bool
 	// Repeat does again inside what the host has done, so that who watches there hears of it. Nil: nobody does.
-	Repeat Repeater
+	Repeat names.Repeater
 	// Covered are directories of the file system on which something else is mounted: nobody watches them through it. The
 	// server takes out what is mounted there no more.
 	Covered map[string]bool
