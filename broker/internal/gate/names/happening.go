@@ -1,3 +1,5 @@
+//go:build linux
+
 package names
 
 // Happening is something that the host did to a name.
