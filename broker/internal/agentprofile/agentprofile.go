@@ -355,13 +355,3 @@ func isOn(text []byte, key string) bool {
 	}
 	return at == true
 }
-
-// Beside lists the patterns of what programs make beside a file while they replace it: x.tmp.PID, x.RANDOM.tmp,
-// .x.RANDOM, and x.lock, a file or a folder. All are about that one file. A tree holds its own.
-func Beside(pattern string) []string {
-	dir, name := path.Split(pattern)
-	if strings.Contains(name, "*") || dir == "" {
-		return nil
-	}
-	return []string{pattern + ".tmp.*", pattern + ".*.tmp", dir + "." + name + ".*", pattern + ".lock/**"}
-}

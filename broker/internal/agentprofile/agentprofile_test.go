@@ -170,30 +170,6 @@ func TestNests(t *testing.T) {
 	}
 }
 
-func TestBeside(t *testing.T) {
-	match := func(name string) bool {
-		return slices.ContainsFunc(Beside("~/.claude.json"), func(x string) bool {
-			p, err := pathname.ParsePattern(x, testVars())
-			return err == nil && p.Match(testVars().Home+"/"+name)
-		})
-	}
-	for _, name := range []string{".claude.json.tmp.2.65b785fcc989", ".claude.json.1f2e.tmp", "..claude.json.Xq",
-		".claude.json.lock", ".claude.json.lock/owner"} {
-		if !match(name) {
-			t.Errorf("%s is not taken for a temporary neighbour", name)
-		}
-	}
-	for _, name := range []string{".claude.json", ".claude.jsonx", ".claude", ".bashrc", ".claude.json.d/x",
-		"x/.claude.json.tmp.1"} {
-		if match(name) {
-			t.Errorf("%s is taken for a temporary neighbour", name)
-		}
-	}
-	if got := Beside("~/.claude/**"); got != nil {
-		t.Errorf("a tree has neighbours: %q", got)
-	}
-}
-
 // The person's profile counts before the organisation's, and that before what comes with sbx.
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()

@@ -30,6 +30,9 @@ type Ask struct {
 	Flags    []string // "dir": Path is a directory; "socket": it is a socket, whatever the operation
 	Walk     string   // the directory above that the program has listed, and goes through since
 	Did      string   // of a decoy: what a program did with it
+	// Of are the files one of which has Path as a temporary name (pathname.Originals): set only where a file or directory
+	// is to be made there and nothing has the name, or what has it was made so in this session.
+	Of []string
 }
 
 // Flags of an Ask.
@@ -91,9 +94,11 @@ type Env struct {
 	InForce   func() []policy.Rule                        // policy.Store.InForce
 	Hidden    []policy.Hiding                             // policy.Effective.Concealed
 	// policy.Effective.Asks: asked about although something around is readable
-	Asks     []pathname.Pattern
-	Granted  func(string, policy.Access) bool // open already by the profile's mounts; may be nil
-	Grants   *Grants                          // answers of this session; may be nil
+	Asks    []pathname.Pattern
+	Granted func(string, policy.Access) bool // open already by the profile's mounts; may be nil
+	// Files says whether an option or a setting lets a file be written, whatever is asked about around it. May be nil.
+	Files    func(string) bool
+	Grants   *Grants // answers of this session; may be nil
 	Now      time.Time
 	Static   bool     // never ask: what is not granted is refused
 	Unasked  Decision // with --prompt allow or deny: Allow, or Deny with NoPrompt
@@ -275,9 +280,8 @@ func one(a Ask, env Env) Verdict {
 	if granted && !(ruled && final) && (g.Scope == File || a.Kind == policy.KindHost || !env.apart(a, g.Name)) {
 		return env.grantVerdict(a, g)
 	}
-	if a.Kind != policy.KindHost && a.Kind != policy.KindSocket && !ruled && env.Granted != nil && !env.asks(a.Path) &&
-		env.Granted(a.Path, a.access()) {
-		return Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "granted by the profile", Path: a.Path}
+	if v, ok := env.given(a); ok && !ruled {
+		return v
 	}
 	if a.Kind == policy.KindHost && !ruled && env.hostListed(q) {
 		return Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "allowed by network.hosts", Path: a.name()}

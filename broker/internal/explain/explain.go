@@ -59,7 +59,7 @@ func (x *Explainer) Refresh(now time.Time) error {
 	x.Env = decide.Env{Policy: store.Match, Restricts: store.Restricts, Hidden: x.Settings.Concealed(),
 		Asks: x.Settings.Asks(), Now: now, Static: x.Static, Reveals: x.Settings.Reveals(store),
 		Runs: func(_ int, exe, program string) bool { return exe == "" || exe == program },
-		Acts: x.Input.Acts(x.Input.Outside)}
+		Acts: x.Input.Acts(x.Input.Outside), Files: request.WritableFiles(x.Input, x.Plan)}
 	if a := x.Settings.Agent; a != nil {
 		x.Env.Login = &decide.Login{Patterns: a.Login, Agent: a.Name}
 		x.Env.Unread = x.Settings.Unread()
@@ -106,7 +106,11 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 		x.mounted(canon, a, &row) {
 		return row
 	}
-	x.unsettled(decide.Ask{Path: canon, Op: string(a)}, &row)
+	q := decide.Ask{Path: canon, Op: string(a)}
+	if host.NotExist(err) && !x.Static { // it would be made
+		q.Of = request.Originals(x.Input, canon, false)
+	}
+	x.unsettled(q, &row)
 	return row
 }
 

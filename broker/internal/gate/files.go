@@ -4,6 +4,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -25,6 +26,7 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -68,8 +70,8 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
 		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
-		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Unasked: g.s.Rules.Env.NoPrompt &&
-			g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
+		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Temporary: g.temporary,
+		Unasked: g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Marked: g.s.Marked, Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
@@ -259,6 +261,9 @@ func (g *Files) asking(r grants.Request) decide.Ask {
 	if r.Dir && g.foreign.over(r.Path) != "" {
 		q.Flags = append(q.Flags, decide.WholeTree)
 	}
+	if r.New {
+		q.Of = request.Originals(g.s.In, r.Path, r.Dir)
+	}
 	if g.mounts(r) {
 		q.Flags = append(q.Flags, decide.Mounted)
 	}
@@ -286,6 +291,7 @@ func (g *Files) request(ctx context.Context, r grants.Request) grants.Answer {
 			return grants.Answer{Errno: e}
 		}
 	}
+	g.release(q.Of, g.server.Grants.Release)
 	return g.granting(r, policy.AccessOf(q.Op) == policy.Write, v)
 }
 
@@ -404,7 +410,10 @@ func (g *Files) Revoke(p string) error {
 	if err != nil {
 		return err
 	}
-	return a.Ungraft(p, nil)
+	if err = a.Ungraft(p, nil); errors.Is(err, unix.EINVAL) { // nothing is mounted: what was is released
+		return nil
+	}
+	return err
 }
 
 // Populate is called by the server before the first request where process 1 has not listed a directory.

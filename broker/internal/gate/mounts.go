@@ -68,7 +68,7 @@ func (g *Mounts) Standing(c *child.Child, p *plan.Plan) {
 // Join gives the engine what it mounts with.
 func (g *Mounts) Join(n *Notify) {
 	if g.Able() {
-		n.Opener, n.Grafter, n.Answer, n.Live = g, g, g.answer, g
+		n.Opener, n.Grafter, n.Answer, n.Live, n.Originals = g, g, g.answer, g, g.originals
 		n.Foreign = g.foreign
 		if g.s.Rules.Settings.Sandbox.Stat == "type-only" {
 			n.TypeOnly = func(q decide.Ask) bool { return g.s.Arbiter.Stands(q).Decision != decide.Allow }
@@ -95,6 +95,7 @@ func (g *Mounts) answer(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 			return notify.Answer{Errno: e}
 		}
 	}
+	g.releaseFor(q, a)
 	out := notify.Answer{Allow: true, Write: write}
 	if q.Kind == policy.KindSocket {
 		return out
@@ -430,13 +431,7 @@ func (g *Mounts) review() {
 		}
 		g.warn(g.takeBack(func(q string) bool { return p == q }))
 	}
-	g.reviewPlan(func(p string) error {
-		g.mu.Lock()
-		g.placed.Store(true)
-		g.gone[p] = true
-		g.mu.Unlock()
-		return g.agent.Ungraft(p, nil)
-	})
+	g.reviewPlan(g.withdraw)
 }
 
 // holds says whether what was mounted would be now. A file may have been for running it only.

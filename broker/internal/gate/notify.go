@@ -32,6 +32,8 @@ type Notify struct {
 	Grafter notify.Grafter
 	Foreign notify.Foreign
 	Answer  func(decide.Ask, notify.Ask, func() decide.Verdict) notify.Answer
+	// Originals are the files that may be about to be replaced by what is asked about. May be nil.
+	Originals func(notify.Ask) []string
 	// TypeOnly says whether a look at attributes shows the type and asks nobody. May be nil.
 	TypeOnly func(decide.Ask) bool
 	Carrier  notify.Carrier // of what changes judged trees; nil: there are none
@@ -61,6 +63,9 @@ func ServeNotify(ctx context.Context, n Notify) error {
 			return notify.Answer{Errno: syscall.ENOENT}
 		}
 		q := FromNotify(a)
+		if n.Originals != nil {
+			q.Of = n.Originals(a)
+		}
 		if n.Answer != nil {
 			return n.Answer(q, a, func() decide.Verdict { return n.Ask(ctx, q) })
 		}

@@ -140,6 +140,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 	}
 	a.gated.View = gate.NewView(p, sealed.Paths, files, a.gated.Names.Hides)
 	a.gated.View.Reveal(a.in.Reveals)
+	a.rules.Env.Files = request.WritableFiles(a.in, p)
 	var err error
 	log.mode = a.mode
 	if err = log.open(planHash); err != nil {

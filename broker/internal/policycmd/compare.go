@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/foreign"
 	"sbx.example/sbx/broker/internal/policy/ownfile"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/internal/quoting"
 )
@@ -227,6 +228,9 @@ func replay(x *explain.Explainer, log string) ([]replayRow, int, error) {
 			q.Kind = policy.KindHost
 		case policy.AccessOf(e.Op) == policy.Connect:
 			q.Kind = policy.KindSocket
+		}
+		if strings.HasPrefix(e.Reason, decide.TemporaryOf) { // nothing of the host's had the name
+			q.Of = pathname.Originals(q.Path, false)
 		}
 		v := decide.Decide(q, x.Env)
 		then := e.Kind

@@ -224,7 +224,7 @@ func (a *Agent) login(s *Settings, vars policy.Vars) error {
 				a.Apart = append(a.Apart, dir)
 			}
 		}
-		for _, x := range append(agentprofile.Beside(p), p) {
+		for _, x := range append(pathname.Beside(p), p) {
 			if pattern, err = pathname.ParsePattern(x, vars); err != nil {
 				return err
 			}
@@ -236,7 +236,7 @@ func (a *Agent) login(s *Settings, vars policy.Vars) error {
 
 // hide keeps a login out of sight, and keeps the agent from writing another one over it.
 func (a *Agent) hide(p string, vars policy.Vars) error {
-	for _, x := range append(agentprofile.Beside(p), p) {
+	for _, x := range append(pathname.Beside(p), p) {
 		pattern, err := pathname.ParsePattern(x, vars)
 		if err != nil {
 			return err
@@ -263,7 +263,7 @@ func (a *Agent) rule(pattern string, access policy.Access, d policy.Decision, va
 
 // writable allows writing what a pattern names, what is made beside it, and making the directories that lead there.
 func (a *Agent) writable(p string, vars policy.Vars) error {
-	for _, x := range append(agentprofile.Beside(p), p) {
+	for _, x := range append(pathname.Beside(p), p) {
 		if err := a.allow(x, policy.Write, vars); err != nil {
 			return err
 		}

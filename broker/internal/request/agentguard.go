@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"sbx.example/sbx/broker/internal/agentprofile"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -37,7 +36,7 @@ func (a *Agent) guard(vars policy.Vars) error {
 		}
 	}
 	for _, p := range slices.Concat(a.Write, a.Profile.Login) {
-		for _, x := range append(agentprofile.Beside(p), p) {
+		for _, x := range append(pathname.Beside(p), p) {
 			if dir, below, in := a.InFolder(x); in {
 				if err := add(dir, planner.Referred{Below: below, Free: true}); err != nil {
 					return err

@@ -3,6 +3,8 @@
 package gatefs
 
 import (
+	"path"
+
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
@@ -38,7 +40,7 @@ func (s *Server) askedDir(cancel <-chan struct{}, h *fuse.InHeader, id uint64, n
 		return askedDir{}, false, fuse.OK
 	}
 	if n.kind == static && n.dir.Kind == served.Skeleton && n.dir.Unlisted == served.AskFirst && s.Grants.Asks() &&
-		!n.dir.has(name) {
+		!s.settles(n, name) {
 		if n.fd >= 0 {
 			return askedDir{node: n, fd: n.fd}, true, fuse.OK
 		}
@@ -72,6 +74,12 @@ func (s *Server) askedDir(cancel <-chan struct{}, h *fuse.InHeader, id uint64, n
 		return askedDir{}, false, fuse.EROFS
 	}
 	return askedDir{node: n, fd: t.host, own: t.own, granted: true}, true, fuse.OK
+}
+
+// settles is has, less the files whose mounts were taken away.
+func (s *Server) settles(n *node, name string) bool {
+	c, ok := n.dir.children[name]
+	return n.dir.has(name) && !(ok && c.Kind == served.Bound && !s.Grants.Planned(path.Join(n.path, name)))
 }
 
 // openLate opens the host's directory of a skeleton that it did not have at the start.

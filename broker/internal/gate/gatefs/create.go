@@ -14,20 +14,20 @@ import (
 // mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for
 // names it does not know there wait as well, as long as the answer takes.
 func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string,
-	typ uint32) (*node, fuse.Status) {
+	typ uint32, o grants.Op) (*node, fuse.Status) {
 	c := below(g.node, name)
 	c.typ, c.id = typ, s.nodes.pathID(c.path, typ, "")
 	if g.granted {
 		return c, fuse.OK
 	}
-	_, _, code := s.permission(cancel, h, c, grants.OpNew)
+	_, _, code := s.permission(cancel, h, c, o)
 	return c, code
 }
 
 // mayAppearAt is mayAppear for what can be made where the host has no directory yet: that is made with the answer.
 func (s *Server) mayAppearAt(cancel <-chan struct{}, h *fuse.InHeader, g *askedDir, name string,
 	typ uint32) (*node, fuse.Status) {
-	c, code := s.mayAppear(cancel, h, *g, name, typ)
+	c, code := s.mayAppear(cancel, h, *g, name, typ, grants.OpMake)
 	if code != fuse.OK {
 		return c, code
 	}
@@ -57,7 +57,9 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir
 	if guard.SecretOf(name, false) != nil {
 		s.keeper.Own(fd, nil)
 	}
-	s.noteMade(g, c, fd)
+	if !g.granted {
+		s.makings.Note(c.path, fd)
+	}
 	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
 	return fuse.OK
 }
@@ -78,21 +80,15 @@ func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g askedDir, 
 		return status(err)
 	}
 	defer unix.Close(fd)
-	s.noteMade(g, c, fd)
-	return s.enterNew(c, fd, in.Mode&0o777, out)
-}
-
-// noteMade remembers what an answer has allowed to be made.
-func (s *Server) noteMade(g askedDir, c *node, fd int) {
-	var st unix.Stat_t
-	if !g.granted && unix.Fstat(fd, &st) == nil {
-		s.Grants.NoteMade(c.path, &st)
+	if !g.granted {
+		s.makings.Note(c.path, fd)
 	}
+	return s.enterNew(c, fd, in.Mode&0o777, out)
 }
 
 // madeHere says whether a gated object is what an answer has allowed to be made: what is seen of it is known already.
 func (s *Server) madeHere(n *node) bool {
-	if n.base == nil || !s.Grants.Makes(n.path) {
+	if n.base == nil || !s.makings.Any(n.path) {
 		return false
 	}
 	fd, foreign, err := s.hold(n)
@@ -100,9 +96,11 @@ func (s *Server) madeHere(n *node) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	return foreign == "" && unix.Fstat(fd, &st) == nil && s.Grants.HasMade(n.path, &st)
+	return foreign == "" && s.makings.Has(n.path, fd)
 }
+
+// temporary says whether the name of what was made is one of a file that may be written: it asks nobody any more.
+func (s *Server) temporary(p string) bool { return s.opts.Temporary != nil && s.opts.Temporary(p) }
 
 // mknodNew makes a FIFO, a socket or a file in a granted directory.
 func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g askedDir, name string,
@@ -110,7 +108,7 @@ func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g askedDir, 
 	if !g.granted {
 		return s.needsTree(cancel, &in.InHeader, g, name)
 	}
-	c, code := s.mayAppear(cancel, &in.InHeader, g, name, in.Mode&unix.S_IFMT)
+	c, code := s.mayAppear(cancel, &in.InHeader, g, name, in.Mode&unix.S_IFMT, grants.OpNew)
 	if code != fuse.OK {
 		return code
 	}
@@ -129,7 +127,7 @@ func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g askedDir, 
 // answer is that, the kernel repeats
 // the walk, which then leads into the mount.
 func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string) fuse.Status {
-	_, code := s.mayAppear(cancel, h, g, name, unix.S_IFREG)
+	_, code := s.mayAppear(cancel, h, g, name, unix.S_IFREG, grants.OpNew)
 	switch {
 	case code != fuse.OK:
 		return code

@@ -73,11 +73,12 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o grants.Op) (t
 	}
 	var st unix.Stat_t
 	// replaced by the host since it was looked up
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != n.typ {
+	err = unix.Fstat(fd, &st)
+	if err != nil || st.Mode&unix.S_IFMT != n.typ || seen == made && !s.makings.Has(n.path, fd) {
 		unix.Close(fd)
 		return target{}, errno(unix.ESTALE)
 	}
-	return target{node: n, host: fd, own: true, veiled: seen == veiled, freely: seen == freely}, fuse.OK
+	return target{node: n, host: fd, own: true, veiled: seen == veiled, freely: seen >= freely}, fuse.OK
 }
 
 // openAgain opens the host object of a node that holds no descriptor, where it was last seen. If something else is

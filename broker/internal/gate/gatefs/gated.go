@@ -21,6 +21,7 @@ const (
 	veiled  sight = iota // its type
 	plainly              // the host object, read-only
 	freely               // the host object, for this request as it was asked
+	made                 // the same of what the session made, and of nothing else
 )
 
 // admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had
@@ -34,6 +35,9 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o gran
 	}
 	if o == grants.OpStat && s.files.holds(n) {
 		return plainly, fuse.OK
+	}
+	if o != grants.OpExec && s.madeHere(n) && s.temporary(n.path) {
+		return made, fuse.OK
 	}
 	dir := n.typ == unix.S_IFDIR
 	if o == grants.OpStat || o == grants.OpAccess {
@@ -209,6 +213,9 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int
 	known := s.nodes.known(c.id) && !s.isAgent(h)
 	// A lookup does not say what it is for; the call that follows does, except connect(2), which is none of the file
 	// system's.
+	if s.makings.Has(c.path, fd) && s.temporary(c.path) {
+		return plainly, 0, fuse.OK
+	}
 	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
 	for {
 		g := s.Grants.Find(c.object(), grants.OpLookup)

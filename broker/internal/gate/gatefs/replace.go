@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
 )
 
@@ -17,10 +18,10 @@ func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, 
 	if err := names.Stat(g.fd, name, &st); err != nil {
 		return st, status(err)
 	}
-	if g.granted || s.Grants.HasMade(path.Join(g.node.path, name), &st) {
+	if g.granted || s.makings.HasAt(path.Join(g.node.path, name), g.fd, name) {
 		return st, fuse.OK
 	}
-	_, code := s.mayAppear(cancel, h, g, name, st.Mode&unix.S_IFMT)
+	_, code := s.mayAppear(cancel, h, g, name, st.Mode&unix.S_IFMT, grants.OpNew)
 	return st, code
 }
 
@@ -39,7 +40,7 @@ func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedDi
 // symlinkAsked makes a link that a question has allowed.
 func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, target, name string,
 	out *fuse.EntryOut) fuse.Status {
-	if _, code := s.mayAppear(cancel, h, g, name, unix.S_IFLNK); code != fuse.OK {
+	if _, code := s.mayAppear(cancel, h, g, name, unix.S_IFLNK, grants.OpNew); code != fuse.OK {
 		return code
 	}
 	if err := unix.Symlinkat(target, g.fd, name); err != nil {
@@ -51,11 +52,10 @@ func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedD
 // mayReplace waits for the answer to the name that something gets by a rename.
 func (s *Server) mayReplace(cancel <-chan struct{}, in *fuse.RenameIn, nd askedDir, name string,
 	typ uint32) fuse.Status {
-	var to unix.Stat_t
-	if names.Stat(nd.fd, name, &to) == nil && s.Grants.HasMade(path.Join(nd.node.path, name), &to) {
+	if s.makings.HasAt(path.Join(nd.node.path, name), nd.fd, name) {
 		return fuse.OK
 	}
-	_, code := s.mayAppear(cancel, &in.InHeader, nd, name, typ)
+	_, code := s.mayAppear(cancel, &in.InHeader, nd, name, typ, grants.OpNew)
 	return code
 }
 
@@ -68,6 +68,7 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir,
 		return code
 	}
 	from, to := path.Join(od.node.path, oldName), path.Join(nd.node.path, newName)
+	made := s.makings.HasAt(from, od.fd, oldName)
 	var err error
 	if s.opts.Moves != nil && s.opts.Moves(from, to) {
 		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
@@ -75,9 +76,8 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir,
 		err = names.MoveEmpty(names.Name{Dir: od.fd, Base: oldName}, names.Name{Dir: nd.fd, Base: newName}, st.Mode,
 			uint(in.Flags))
 	}
-	var now unix.Stat_t
-	if err == nil && s.Grants.HasMade(from, st) && names.Stat(nd.fd, newName, &now) == nil {
-		s.Grants.NoteMade(to, &now)
+	if err == nil && made {
+		s.makings.NoteAt(to, nd.fd, newName)
 	}
 	if err == nil { // the kernel knows it by the number of its old name
 		s.nodes.renew(from)
@@ -108,14 +108,17 @@ func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od asked
 	case typ != unix.S_IFREG && typ != unix.S_IFLNK:
 		return fuse.EACCES
 	}
+	typ := names.Type(nd.fd, newName)
+	if typ == unix.S_IFLNK && from.Mode&unix.S_IFMT == unix.S_IFREG {
+		return fuse.EACCES // the file that was granted is where the link leads
+	}
 	if code := s.mayReplace(cancel, in, nd, newName, from.Mode&unix.S_IFMT); code != fuse.OK {
 		return code
 	}
-	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags)); err != nil {
-		return status(err)
+	err := names.Move(names.Name{Dir: od.fd, Base: oldName}, names.Name{Dir: nd.fd, Base: newName}, uint(in.Flags),
+		typ == 0)
+	if err == nil {
+		s.makings.Moved(path.Join(od.node.path, oldName), path.Join(nd.node.path, newName))
 	}
-	if s.Grants.HasMade(path.Join(od.node.path, oldName), &from) {
-		s.Grants.NoteMade(path.Join(nd.node.path, newName), &from)
-	}
-	return fuse.OK
+	return status(err)
 }

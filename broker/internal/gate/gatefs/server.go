@@ -72,6 +72,8 @@ type Options struct {
 	Before func(fuse.FileSystem) fuse.FileSystem
 	// Moves says whether a directory may be moved to another name with all that is in it. May be nil: no.
 	Moves func(from, to string) bool
+	// Temporary says whether what was made at a path asks no more: it is to replace what may be written. May be nil: none.
+	Temporary func(path string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
 	// Marked says whether what is written has the mark of a decoy: it is not written. May be nil.
@@ -126,6 +128,7 @@ type Server struct {
 	watches watches
 	repeats repeats
 	lent    names.Lent
+	makings names.Makings
 	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
 	texts   sync.Mutex
 	said    names.Once

@@ -35,6 +35,8 @@ type Request struct {
 	// Walk is the directory above from which the process goes through what it has listed, "" if it does not.
 	Walk string
 
+	// New: a file or directory is to be made where nothing has the name. What somebody puts there first is not touched.
+	New   bool
 	typ   uint32 // the object's
 	asker asker
 	fresh bool // Path does not exist yet: there is nothing to mount
@@ -76,11 +78,12 @@ const (
 	OpSetAttr // the kernel holds its lock
 	OpCreate  // the kernel holds its lock
 	OpNew     // the object is to be made; the kernel holds its directory's lock
+	OpMake    // OpNew of a file or directory, which nothing but the call makes
 )
 
 func (o Op) String() string {
 	return [...]string{"lookup", "lookup", "stat", "open", "write", "exec", "list", "access", "open", "xattr", "statfs",
-		"write", "create", "create"}[o]
+		"write", "create", "create", "create"}[o]
 }
 
 // locked: the kernel holds the object's inode lock, which a mount on it needs, so the reply must not wait for that
@@ -89,6 +92,7 @@ func (o Op) locked() bool {
 	return o == OpBelow || o == OpSetAttr || o == OpCreate
 }
 
+func (o Op) makes() bool  { return o == OpNew || o == OpMake }
 func (o Op) writes() bool { return o == OpWrite || o == OpSetAttr || o == OpCreate }
 
 const (
@@ -180,7 +184,7 @@ func (gt *Gate) state(pid uint32, n Object, o Op, from *asker) (
 	*Grant, *question, func(), fuse.Status) {
 	gt.mu.Lock()
 	defer gt.mu.Unlock()
-	if g := gt.covers(n, o); g != nil && o != OpNew {
+	if g := gt.covers(n, o); g != nil && !o.makes() {
 		return g, nil, nil, fuse.OK
 	}
 	if gt.opts.Ask == nil {
@@ -189,7 +193,7 @@ func (gt *Gate) state(pid uint32, n Object, o Op, from *asker) (
 	if from == nil {
 		return nil, nil, nil, fuse.OK
 	}
-	r := Request{typ: n.Type, asker: *from, fresh: o == OpNew, PID: pid, Op: o.String(), Path: n.Path,
+	r := Request{typ: n.Type, asker: *from, fresh: o.makes(), New: o == OpMake, PID: pid, Op: o.String(), Path: n.Path,
 		Dir: n.Type == unix.S_IFDIR, Socket: n.Type == unix.S_IFSOCK, Walk: from.walk}
 	if d, ok := gt.refusal(&r); ok {
 		return nil, nil, nil, d.code
@@ -207,14 +211,22 @@ func (gt *Gate) state(pid uint32, n Object, o Op, from *asker) (
 	return nil, q, put, fuse.OK
 }
 
-// questionKey tells questions apart: what one process is allowed once is no other's, and to read is not to write.
+// questionKey tells questions apart: what one process is allowed once is no other's, to read is not to
+// write, and to make a file is not to make a link.
 type questionKey struct {
 	path    string
 	right   string
+	makes   uint32 // S_IFMT of what is to be made, 0 for other requests: a link is no file
 	process process
 }
 
-func (r *Request) key() questionKey { return questionKey{r.Path, r.right(), r.asker.process} }
+func (r *Request) key() questionKey {
+	k := questionKey{path: r.Path, right: r.right(), process: r.asker.process}
+	if r.New {
+		k.makes = r.typ
+	}
+	return k
+}
 
 // right is what a request needs.
 func (r *Request) right() string {

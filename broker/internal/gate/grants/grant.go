@@ -22,7 +22,6 @@ type Gate struct {
 	questions map[questionKey]*question
 	denials   map[denialKey]denial
 	walkers   map[walkerKey]time.Time
-	made      map[string]identity      // what was made after an answer allowed it
 	leaving   map[string]chan struct{} // what is being unmounted; each is closed when it is
 	statics   []string
 	waiting   int

@@ -84,6 +84,23 @@ func (gt *Gate) revoke(which func(string) bool) (n int, err error) {
 	return n, err
 }
 
+// Release takes away what is mounted on a file, also before the server started: something is to be moved onto it, and
+// the kernel moves nothing over a mount. What was granted is to be asked for again.
+func (gt *Gate) Release(p string) error {
+	if gt.Planned(p) {
+		gt.Unplan(p)
+	}
+	return gt.Unmount(p)
+}
+
+// Planned says whether something that was mounted at a path before the server started still is.
+func (gt *Gate) Planned(p string) bool {
+	gt.mu.Lock()
+	defer gt.mu.Unlock()
+	g := gt.grants[p]
+	return g != nil && g.planned
+}
+
 // Unplan has what was mounted before the server started taken back like any other grant.
 func (gt *Gate) Unplan(p string) {
 	gt.mu.Lock()

@@ -78,6 +78,18 @@ func (k Keeper) moveOut(from, to Name, fd int, flags uint) error {
 	return err
 }
 
+// Move is renameat2(2). With free nothing had the new name, and what comes there meanwhile stays, where the file system
+// can do that.
+func Move(from, to Name, flags uint, free bool) error {
+	if free && flags == 0 {
+		err := unix.Renameat2(from.Dir, from.Base, to.Dir, to.Base, unix.RENAME_NOREPLACE)
+		if err != unix.EINVAL {
+			return err
+		}
+	}
+	return unix.Renameat2(from.Dir, from.Base, to.Dir, to.Base, flags)
+}
+
 // MoveEmpty moves an empty directory by making another one: what somebody puts into it meanwhile does not come along.
 // EXDEV says that it is not empty, or that the other name is taken by a directory.
 func MoveEmpty(from, to Name, mode uint32, flags uint) error {

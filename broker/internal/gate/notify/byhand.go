@@ -118,6 +118,7 @@ func (r *request) create(o *object, dir int) {
 		if fd, err = unix.Openat(dir, path.Base(o.path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|
 			unix.O_CLOEXEC, mode); err == nil {
 			err = unix.Fchmod(fd, mode) // the broker's own mask is not the caller's
+			r.s.makings.Note(o.path, fd)
 			unix.Close(fd)
 		}
 		if err == nil {
@@ -140,6 +141,7 @@ func (r *request) makeName(o *object, dir int) (err error) {
 		mode := r.mode(map[string]int{"mkdir": 1, "mkdirat": 2}[r.c.name])
 		r.rights().without(func() {
 			if err = unix.Mkdirat(dir, name, mode); err == nil {
+				r.s.makings.NoteAt(o.path, dir, name)
 				err = unix.Fchmodat(dir, name, mode, unix.AT_SYMLINK_NOFOLLOW)
 			}
 		})
@@ -181,10 +183,15 @@ func (r *request) move(objects []*object, dirs []int) (err error) {
 		return r.moveDir(objects, dirs, flags)
 	case typ != unix.S_IFREG && typ != unix.S_IFLNK:
 		return unix.EACCES
+	case typ == unix.S_IFREG && objects[1].typ == unix.S_IFLNK: // the file that was granted is where the link leads
+		return unix.EACCES
 	}
-	r.rights().without(func() {
-		err = unix.Renameat2(dirs[0], path.Base(objects[0].path), dirs[1], path.Base(objects[1].path), flags)
-	})
+	from := names.Name{Dir: dirs[0], Base: path.Base(objects[0].path)}
+	to := names.Name{Dir: dirs[1], Base: path.Base(objects[1].path)}
+	r.rights().without(func() { err = names.Move(from, to, flags, objects[1].fd < 0) })
+	if err == nil {
+		r.s.makings.Moved(objects[0].path, objects[1].path)
+	}
 	return err
 }
 

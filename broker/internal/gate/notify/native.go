@@ -339,6 +339,13 @@ func (r *request) changeNames(objects []*object) {
 	for _, o := range objects {
 		a := r.question(o, "write")
 		a.Op, a.Write = "write", true
+		switch {
+		case o.fd >= 0:
+		case r.c.kind == kindOpen:
+			a.New = unix.S_IFREG
+		case r.c.op == "mkdir":
+			a.New = unix.S_IFDIR
+		}
 		answer, ok := r.allowed(o, a)
 		if !ok {
 			return

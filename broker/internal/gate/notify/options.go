@@ -22,8 +22,10 @@ type Ask struct {
 	Nlink  uint64 // names the object has, this one included; 0 for one that does not exist yet
 	Dev    uint64 // identity of the object, as its Nlink
 	Ino    uint64
-	Write  bool // the call changes what it names
-	Dir    bool // the object is a directory
+	Write  bool   // the call changes what it names
+	Dir    bool   // the object is a directory
+	New    uint32 // S_IFREG, S_IFDIR: a file or directory is to be made where nothing has the name; else 0
+	Ours   bool   // the call is about what was made so in this session
 	// Foreign: the path is a file system that somebody's program serves, and the question is about all of it.
 	Foreign bool
 	Exe     string

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/seccompbpf"
 )
 
@@ -44,6 +45,7 @@ type server struct {
 	refused  refusals
 	sockets  inFlight
 	host     hostDevices
+	makings  names.Makings // where a name was let be made
 
 	scratches sync.Pool // of *scratch: five pages, which are new each time otherwise
 }

@@ -1,0 +1,95 @@
+//go:build linux
+
+package names
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMakings: what was made is known by what it is, under the path that it has; a name alone says nothing.
+func TestMakings(t *testing.T) {
+	dir := t.TempDir()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	write := func(name string) *os.File {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	rename := func(from, to string) {
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var m Makings
+	made, hosts := write("made"), write("hosts")
+	m.Note("/p", int(made.Fd()))
+	for name, row := range map[string]struct{ got, want bool }{
+		"it":              {m.HasAt("/p", fd, "made"), true},
+		"held":            {m.Has("/p", int(made.Fd())), true},
+		"another file":    {m.HasAt("/p", fd, "hosts"), false},
+		"another path":    {m.HasAt("/q", fd, "made"), false},
+		"nothing there":   {m.HasAt("/p", fd, "gone"), false},
+		"the path at all": {m.Any("/p"), true},
+	} {
+		if row.got != row.want {
+			t.Errorf("%s: %v", name, row.got)
+		}
+	}
+	rename("hosts", "made") // the host puts its own there
+	if m.HasAt("/p", fd, "made") || !m.Has("/p", int(made.Fd())) {
+		t.Error("what the host has put under the name is taken for what was made")
+	}
+	m.Moved("/p", "/q")
+	if m.Any("/p") || !m.Has("/q", int(made.Fd())) || m.Has("/q", int(hosts.Fd())) {
+		t.Error("what was moved is not known by its new path alone")
+	}
+	m.Moved("/none", "/q")
+	if !m.Has("/q", int(made.Fd())) {
+		t.Error("a move of something else has taken it")
+	}
+	for i := range maxMade + 1 {
+		m.NoteAt(string(rune('a'+i%26))+string(rune(i)), fd, "made")
+	}
+	if len(m.by) > maxMade {
+		t.Errorf("%d are remembered", len(m.by))
+	}
+}
+
+// TestMove: onto a free name nothing that came there meanwhile is replaced, onto another one it is.
+func TestMove(t *testing.T) {
+	dir := t.TempDir()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for _, name := range []string{"from", "to"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from, to := Name{Dir: fd, Base: "from"}, Name{Dir: fd, Base: "to"}
+	if err := Move(from, to, 0, true); err != unix.EEXIST {
+		t.Errorf("onto what came: %v", err)
+	}
+	if err := Move(from, to, 0, false); err != nil {
+		t.Errorf("onto what was there: %v", err)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "to")); string(text) != "from" {
+		t.Errorf("there is %q", text)
+	}
+	if err := Move(to, from, 0, true); err != nil {
+		t.Errorf("onto a free name: %v", err)
+	}
+}
