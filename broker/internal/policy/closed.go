@@ -17,6 +17,8 @@ import (
 type closing struct {
 	shown map[string]showing // by the organisation's files alone
 	at    map[string]string  // the key of each of these entries, by its place
+	// hidden is what they hide, where fs.hidden is final
+	hidden []pathname.Pattern
 	// by these files as well: without questions, and where somebody can be asked
 	reach, asked reached
 }
@@ -24,6 +26,13 @@ type closing struct {
 // closes is what the layers up to the organisation's close for good.
 func (e Effective) closes() closing {
 	c := closing{shown: e.places(), at: map[string]string{}, reach: e.reached(false), asked: e.reached(true)}
+	if _, locked := e.Locked["fs.hidden"]; locked {
+		for _, h := range e.Concealed() {
+			if h.Reason == "fs.hidden" {
+				c.hidden = append(c.hidden, h.Rule)
+			}
+		}
+	}
 	for _, key := range [...]string{"fs.read_only", "fs.overlay", "fs.tmpfs"} {
 		if _, locked := e.Locked[key]; !locked {
 			continue
@@ -44,19 +53,37 @@ func (e Effective) closes() closing {
 
 // around is the key of the final entry that p is in; "" for none.
 func (c closing) around(p string) string {
-	if len(c.at) == 0 {
-		return ""
+	if c.hides(p) {
+		return "fs.hidden"
 	}
-	for ; ; p = path.Dir(p) {
+	for ; len(c.at) > 0; p = path.Dir(p) {
 		if key := c.at[p]; key != "" || p == "/" || p == "." {
 			return key
 		}
 	}
+	return ""
+}
+
+func (c closing) hides(p string) bool {
+	return slices.ContainsFunc(c.hidden, func(h pathname.Pattern) bool { return h.MatchTree(p) })
+}
+
+// showing is what the organisation's files show of p: of what they hide, what they name in it.
+func (c closing) showing(p string) showing {
+	if !c.hides(p) {
+		return showingAt(c.shown, p)
+	}
+	for ; c.hides(p) && p != "/"; p = path.Dir(p) {
+		if as, ok := c.shown[p]; ok {
+			return as
+		}
+	}
+	return 0
 }
 
 // wider is the key of the final entry that would show more of p than the organisation does; "" for none.
 func (c closing) wider(p string, as showing) string {
-	if key := c.around(p); as > showingAt(c.shown, p) {
+	if key := c.around(p); key != "" && as > c.showing(p) {
 		return key
 	}
 	return ""

@@ -97,3 +97,48 @@ func TestFinalEntryStaysClosed(t *testing.T) {
 		}
 	}
 }
+
+// TestFinalHidden: what a final fs.hidden hides is shown by no list, profile or rule of others, itself or below, but
+// where the organisation's own files show it. The controls are the same without the lock, and what lies beside it.
+func TestFinalHidden(t *testing.T) {
+	const org = "[fs]\nhidden = [\"~/h\", \"~/k/*\"]\nread_only = [\"~\", \"~/h/own\"]\n"
+	for _, c := range []struct {
+		name, user, rule, at string
+		hidden               bool
+	}{
+		{"a list", "[fs]\nread_only = [\"~/h/own\", \"~/h/f\"]\n", "", "h/f", true},
+		{"a layer", "[fs]\noverlay = [\"~/k/x/y\"]\n", "", "k/x/y", true},
+		{"a profile", "[profiles.mine]\nread_only = [\"~/h/f\"]\n[sandbox]\nprofile = \"mine\"\n", "", "h/f", true},
+		{"a rule", "", "~/h/f", "h/f", true},
+		{"a rule around", "", "~/**", "k/x/y", true},
+		{"a rule for what the organisation shows", "", "~/h/own/**", "h/own/x", false},
+		{"beside it", "[fs]\noverlay = [\"~/k2\"]\n", "", "k2", false},
+	} {
+		for _, final := range []string{"", "final = [\"fs.hidden\"]\n"} {
+			w := newWorld(t)
+			w.write(ScopeOrg, "config.toml", final+org)
+			w.write(ScopeUser, "config.toml", c.user)
+			if c.rule != "" {
+				w.write(ScopeUser, "policy.toml", "[[rule]]\npath = \""+c.rule+"\"\ndecision = \"allow\"\n")
+			}
+			layers, err := Load(w.Sources)
+			e, failed := Merge(layers, nil)
+			if err = errors.Join(err, failed); err != nil {
+				t.Fatal(err)
+			}
+			store, notices := e.Bound(layers.Policy)
+			p := w.Vars.Home + "/" + c.at
+			_, named := e.places()[p]
+			if c.rule != "" {
+				_, named = store.Match(Query{Kind: KindPath, Path: p, Access: Read, Now: time.Now()})
+			}
+			said := slices.ContainsFunc(append(notices, e.Notices...), func(n Notice) bool {
+				return n.Kind == NoticeLocked && (n.Key == "fs.hidden" || strings.Contains(n.What, "widen fs.hidden"))
+			})
+			closed := c.hidden && final != ""
+			if named == closed || said != (closed && c.name != "a rule around") {
+				t.Errorf("%s, final: %t: shown %t, said %t", c.name, final != "", named, said)
+			}
+		}
+	}
+}

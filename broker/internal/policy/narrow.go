@@ -61,13 +61,7 @@ func (k *key) less(cur, val any) bool {
 		}
 		a, _ := amount.Parse(cur.(string))
 		b, _ := amount.Parse(v)
-		switch {
-		case b == (amount.Size{}):
-			return false
-		case a == (amount.Size{}):
-			return true
-		}
-		return (a.Percent == 0) == (b.Percent == 0) && b.Percent <= a.Percent && b.Bytes <= a.Bytes
+		return b.Within(a)
 	}
 	return false
 }

@@ -167,7 +167,7 @@ func (k *key) element(s string, vars Vars) (string, error) {
 		p, err := peer.ParsePattern(s)
 		return p.String(), err
 	case tPublish:
-		return s, checkPublish(s)
+		return s, peer.CheckPublish(s)
 	case tNames:
 		_, err := (&key{typ: tName}).text(s, vars)
 		return s, err
@@ -201,27 +201,6 @@ func CheckVariables(s string) error {
 		return fmt.Errorf("%s is not a variable name or a pattern of some, such as LC_*", excerpt.Quote(s))
 	}
 	return nil
-}
-
-// checkPublish accepts [IP:]HOST:PORT, both numbers being ports.
-func checkPublish(s string) error {
-	body := s
-	if i := strings.LastIndexByte(s, ':'); i >= 0 {
-		if j := strings.LastIndexByte(s[:i], ':'); j >= 0 {
-			h, err := peer.Parse(s[:j])
-			if err != nil || !h.Addr.IsValid() {
-				return fmt.Errorf("%s does not start with an address", excerpt.Quote(s))
-			}
-			body = s[j+1:]
-		}
-		a, b, _ := strings.Cut(body, ":")
-		_, err1 := peer.ParsePort(a)
-		_, err2 := peer.ParsePort(b)
-		if err1 == nil && err2 == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is not [IP:]HOSTPORT:PORT, with ports from 1 to 65535", excerpt.Quote(s))
 }
 
 func portList(v any) (any, error) {

@@ -16,6 +16,17 @@ type Size struct {
 	Percent int
 }
 
+// Within says whether a limit is no more than another; a share and bytes cannot be compared.
+func (s Size) Within(limit Size) bool {
+	switch {
+	case s == (Size{}):
+		return false
+	case limit == (Size{}):
+		return true
+	}
+	return (limit.Percent == 0) == (s.Percent == 0) && s.Percent <= limit.Percent && s.Bytes <= limit.Bytes
+}
+
 // Parse reads "75%", "512M", "2GiB", "1048576". K, M, G and T are powers of 1024, with or without iB.
 // Empty or "none" is the zero Size: no limit.
 func Parse(s string) (Size, error) {
