@@ -90,24 +90,40 @@ func (t *Term) answer(name string, allow bool, a *answerRequest, words []string)
 		return t.Fail(option.Wrong("--for: "+err.Error(), ""))
 	}
 	return t.Each("questions", "id", words, func(id string) error {
-		if err := answerOne(root, id, ans); err != nil {
+		q, err := answerOne(root, id, ans)
+		if err != nil {
 			return &planner.Refusal{What: "answering " + quote(id), Err: err}
 		}
+		t.sayAnswered(q, ans)
 		return nil
 	})
 }
 
-func answerOne(root, prefix string, ans prompt.Answer) error {
-	sid, id, err := control.Find(root, prefix)
+func answerOne(root, prefix string, ans prompt.Answer) (prompt.Question, error) {
+	sid, q, err := control.Find(root, prefix)
 	if err != nil {
-		return err
+		return q, err
 	}
-	return inSession(root, sid, func(c *control.Client) error {
+	return q, inSession(root, sid, func(c *control.Client) error {
 		if ans.Allow {
-			return c.Approve(id, ans)
+			return c.Approve(q.ID, ans)
 		}
-		return c.Deny(id, ans)
+		return c.Deny(q.ID, ans)
 	})
+}
+
+// sayAnswered says what was answered: the words before the id may have been a program's, which changed those of sbx on
+// a terminal or in a file.
+func (t *Term) sayAnswered(q prompt.Question, ans prompt.Answer) {
+	if t.json {
+		return
+	}
+	style := prompt.Style{Home: host.Lookup(t.Env, "HOME")}
+	said := style.Whole(q)
+	if c, err := decide.Means(&q, ans, time.Now()); err == nil {
+		said += ": " + style.Means(c)
+	}
+	t.Warn(said)
 }
 
 // inSession tells a session something.

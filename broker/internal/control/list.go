@@ -108,37 +108,37 @@ func States(root string) ([]State, error) {
 	return out, nil
 }
 
-// Find returns the session and the whole id of the question whose id begins with prefix.
-func Find(root, prefix string) (sid, id string, err error) {
+// Find returns the session and the question whose id begins with prefix.
+func Find(root, prefix string) (sid string, found prompt.Question, err error) {
 	if len(prefix) < 4 {
-		return "", "", errors.New("question id is too short: give at least 4 characters, see sbx watch --once")
+		return "", found, errors.New("question id is too short: give at least 4 characters, see sbx watch --once")
 	}
 	states, err := States(root)
 	if err != nil {
-		return "", "", err
+		return "", found, err
 	}
 	for _, s := range states {
 		for _, q := range s.Questions {
 			if !strings.HasPrefix(q.ID, prefix) {
 				continue
 			}
-			if id != "" {
-				return "", "", fmt.Errorf("%s begins more than one question id: give more of it", plan.Bytes(prefix).Quote())
+			if found.ID != "" {
+				return "", found, fmt.Errorf("%s begins more than one question id: give more of it", plan.Bytes(prefix).Quote())
 			}
-			sid, id = s.Info.SID, q.ID
+			sid, found = s.Info.SID, q
 		}
 	}
 	for _, s := range states {
-		if id == "" && s.Err != nil {
-			return "", "", fmt.Errorf("looking for question %s: session %s could not be asked: %w", plan.Bytes(prefix).Quote(),
-				s.Info.SID, s.Err)
+		if found.ID == "" && s.Err != nil {
+			return "", found, fmt.Errorf("looking for question %s: session %s could not be asked: %w",
+				plan.Bytes(prefix).Quote(), s.Info.SID, s.Err)
 		}
 	}
-	if id == "" {
-		return "", "", fmt.Errorf("no open question has the id %s: it was settled, or see sbx watch --once",
+	if found.ID == "" {
+		return "", found, fmt.Errorf("no open question has the id %s: it was settled, or see sbx watch --once",
 			plan.Bytes(prefix).Quote())
 	}
-	return sid, id, nil
+	return sid, found, nil
 }
 
 // Listener returns the process that made a session's socket, whether or not it still answers.

@@ -207,7 +207,7 @@ func TestApproveAndDeny(t *testing.T) {
 	if err != nil || sid != "k3f9" {
 		t.Fatal(sid, full, err)
 	}
-	if err := c.Deny(full, prompt.Answer{}); err != nil {
+	if err := c.Deny(full.ID, prompt.Answer{}); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-two; a.Allow {
@@ -236,7 +236,7 @@ func TestApproveIsForThoseWhoWereShown(t *testing.T) {
 		if err != nil || len(listed) != 1 || listed[0].Merged != 2 {
 			t.Fatalf("%s: %+v, %v", what, listed, err)
 		}
-		_, id, err := Find(b.root, listed[0].ID[:8])
+		_, found, err := Find(b.root, listed[0].ID[:8])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestApproveIsForThoseWhoWereShown(t *testing.T) {
 		if seen {
 			a.Last = listed[0].Last
 		}
-		if err := c.Approve(id, a); err != nil {
+		if err := c.Approve(found.ID, a); err != nil {
 			t.Fatal(err)
 		}
 		if a := <-first; !a.Allow {

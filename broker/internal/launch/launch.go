@@ -20,6 +20,7 @@ import (
 // Options are what the plan does not say because it lies outside the sandbox.
 type Options struct {
 	Stdio   [3]*os.File   // the caller's descriptors
+	Says    bool          // the caller writes to the last of them, too, while the program runs, which may not change that
 	Timeout time.Duration // 0: none
 	// Expiring is called when the time is over, before everything is killed.
 	Expiring func()
@@ -103,7 +104,7 @@ type starter func(*plan.Plan, stage.Stdio, child.Hooks) (*child.Child, error)
 func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result, error) {
 	defer runtime.UnlockOSThread() // see child.Start
 	begin := time.Now()
-	std, err := prepareStdio(p, opt.Stdio)
+	std, err := prepareStdio(p, opt.Stdio, opt.Says)
 	if err != nil {
 		return Result{}, err
 	}

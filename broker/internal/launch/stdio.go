@@ -91,7 +91,8 @@ func sameName(f *os.File, st *unix.Stat_t) bool {
 	return unix.Lstat(name, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino
 }
 
-func prepareStdio(p *plan.Plan, files [3]*os.File) (*stdio, error) {
+// prepareStdio makes what the child gets. says: see Options.
+func prepareStdio(p *plan.Plan, files [3]*os.File, says bool) (*stdio, error) {
 	s := &stdio{child: stage.Stdio{-1, -1, -1}, caller: files}
 	for i, kind := range p.Stdio {
 		if kind != plan.Inherit && kind != plan.Reopen {
@@ -106,7 +107,7 @@ func prepareStdio(p *plan.Plan, files [3]*os.File) (*stdio, error) {
 			}
 			s.theirs[i], files[i] = f, f
 		}
-		if kind == plan.Reopen || handover.Direct(i, f) {
+		if kind == plan.Reopen || handover.Direct(i, f) && !(says && handover.Same(f, s.caller[2])) {
 			s.child[i] = int(f.Fd())
 			continue
 		}
@@ -150,11 +151,26 @@ func (s *stdio) relay() {
 		s.wg.Add(1)
 		go func() {
 			defer s.wg.Done()
-			if _, err := io.Copy(s.caller[i], s.ours[i]); err != nil {
+			to, err := renumbered(s.caller[i])
+			if err == nil {
+				defer to.Close()
+				_, err = io.Copy(to, s.ours[i])
+			}
+			if err != nil {
 				s.failed(i, err)
 			}
 		}()
 	}
+}
+
+// renumbered is a file under another number: Go has a process die that writes into a pipe without a reader by number 1
+// or 2, and it is the program that is to hear of that.
+func renumbered(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // failed notes that nothing more can be written, and has the program know it: its next write fails.

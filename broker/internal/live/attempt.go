@@ -285,7 +285,8 @@ func (x *attempt) execute() (launch.Result, error) {
 	x.rec = newRecord(x.s, x.plan, x.log != nil && !r.detached && !fakes && b.Early.Ahead())
 	x.rec.log, x.rec.kept = func() string { return r.audit }, r.Keep
 	return b.backend(r).Execute(b.context(), launch.Job{Plan: x.plan, Options: launch.Options{
-		Stdio: b.Std, Signals: b.Signals, Timeout: r.timeout, Expiring: func() { x.limited.Count(x.svc.init()) },
+		Stdio: b.Std, Says: x.approvals != nil && b.Context == nil, Signals: b.Signals,
+		Timeout: r.timeout, Expiring: func() { x.limited.Count(x.svc.init()) },
 		Early: b.Early, Folder: x.folder, Exits: x.joined == nil && !x.limited.Grouped() && b.Context == nil,
 		Remember: r.Name == "" && r.helper == nil && !r.inPlace && !fakes && !r.doors.Filtered(),
 		Stays:    b.Context != nil, AfterStart: b.afterStart(), Network: x.joined,

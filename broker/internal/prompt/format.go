@@ -258,5 +258,8 @@ func (s Style) Wants(q Question) string { return s.wants(&q, s.Width) }
 // whole is more columns, and more rows, than anything takes.
 const whole = 1 << 20
 
+// Means is what an answer means.
+func (s Style) Means(c decide.Consent) string { return c.Text(s.name) }
+
 // Whole is Wants with nothing left out.
 func (s Style) Whole(q Question) string { return s.wants(&q, whole) }
