@@ -34,16 +34,17 @@ type Caller struct {
 // Asker puts a session's questions to the person at the caller's terminal, or says where they are answered. The
 // session's own queue stays where it is: what it asks is asked here as well, by a queue of this process.
 type Asker struct {
-	by    Caller
-	begin time.Time      // what was asked before does not come from the program
-	pid   int            // of the program as seen inside; 0: it is not known yet
-	tty   *prompt.DevTTY // nil: nobody is at a terminal
-	dev   *os.File       // the controlling terminal, where standard input is something else
-	leads bool           // one is there and nothing is asked on it, as the program's output may come to it unseen
-	queue *prompt.Queue
-	mu    sync.Mutex
-	asked map[string]prompt.Question // the session's, by what is asked about
-	last  string                     // the session's, of what was answered last
+	by        Caller
+	begin     time.Time      // what was asked before does not come from the program
+	pid       int            // of the program as seen inside; 0: it is not known yet
+	tty       *prompt.DevTTY // nil: nobody is at a terminal
+	dev       *os.File       // the controlling terminal, where standard input is something else
+	elsewhere bool           // the session takes answers on its own terminal alone
+	leads     bool           // one is there and nothing is asked on it, as the program's output may come to it unseen
+	queue     *prompt.Queue
+	mu        sync.Mutex
+	asked     map[string]prompt.Question // the session's, by what is asked about
+	last      string                     // the session's, of what was answered last
 	// Handed says that the program has the caller's standard error: it could read the id of a question there, and put
 	// other words before it.
 	Handed bool
@@ -80,6 +81,10 @@ func (a *Asker) At(std [3]*os.File) {
 		return // starting the program says why
 	}
 	if session.Info.Mode != "dynamic" {
+		session.Close()
+		return
+	}
+	if a.elsewhere = session.Info.Prompt == string(prompt.TTYOnly); a.elsewhere {
 		session.Close()
 		return
 	}
@@ -221,6 +226,10 @@ func (a *Asker) Asked(q *client.Question) {
 	a.said[q.ID] = true
 	style := prompt.Style{Home: a.by.Home}
 	id := q.ID[:min(len(q.ID), 8)]
+	if a.elsewhere {
+		a.by.Warn(style.Whole(*q) + "; that is asked on the session's own terminal")
+		return
+	}
 	how := "sbx approve " + id + " or sbx deny " + id
 	switch {
 	case a.Handed:

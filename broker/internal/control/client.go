@@ -62,6 +62,7 @@ type Message struct {
 	Started       string       `json:"started"`
 	Profile       plan.Bytes   `json:"profile"`
 	Mode          plan.Bytes   `json:"mode"`
+	Prompt        plan.Bytes   `json:"prompt"`
 	Argv          []plan.Bytes `json:"argv"`
 	CPUMilli      int64        `json:"cpu_milli"`
 	CPUUsec       int64        `json:"cpu_usec"`
@@ -123,7 +124,8 @@ func texts(list []plan.Bytes) (out []string) {
 // Info is what a hello says.
 func (m *Message) Info() Info {
 	return Info{SID: string(m.SID), PID: m.PID, Init: m.Init, Frozen: m.Frozen, Started: parseTime(m.Started),
-		Profile: string(m.Profile), Mode: string(m.Mode), Cwd: m.Cwd, Argv: m.Argv}
+		Profile: string(m.Profile), Mode: string(m.Mode), Prompt: string(m.Prompt), Cwd: m.Cwd,
+		Argv: m.Argv}
 }
 
 // Metrics is what an event.metrics or stats says.

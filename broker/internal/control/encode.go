@@ -176,6 +176,7 @@ type Info struct {
 	Started time.Time
 	Profile string
 	Mode    string
+	Prompt  string // from where it takes answers, as --prompt says it; "" where it asks nobody
 	Frozen  bool
 	Cwd     plan.Bytes
 	Argv    []plan.Bytes
@@ -192,7 +193,8 @@ func helloLine(i Info) []byte {
 	}
 	return message("hello").num("version", Version).str("sid", i.SID).num("pid", int64(i.PID)).num("init",
 		int64(i.Init)).flag("frozen", i.Frozen).time("started", i.Started).
-		opt("profile", i.Profile).opt("mode", i.Mode).str("cwd", clip(string(i.Cwd), 4000)).list("argv", argv).line()
+		opt("profile", i.Profile).opt("mode", i.Mode).opt("prompt", i.Prompt).
+		str("cwd", clip(string(i.Cwd), 4000)).list("argv", argv).line()
 }
 
 func errorLine(e *Error) []byte {

@@ -66,6 +66,7 @@ func (w *Words) Asking(c *child.Child, p *plan.Plan, read, write []string, recor
 		return err
 	}
 	info := control.Info{SID: sid, PID: os.Getpid(), Init: c.PID, Started: time.Now(), Mode: "dynamic",
+		Prompt:  string(w.asking.mode),
 		Profile: "bwrap", Cwd: p.Process.Dir, Argv: p.Process.Argv}
 	w.engine = &gate.Asked{Arbiter: w.asking.arb, First: func() error { return w.openSocket(info) },
 		Outside: func(pid uint32) uint32 { return host.Outside(c.PID, pid) },

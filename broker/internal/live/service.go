@@ -69,7 +69,7 @@ func (v *service) open(h control.Handlers) (*control.Server, error) {
 	h.Exec, h.HangUp, h.Kill, h.Freeze, h.Thaw, h.Frozen, h.Init, h.Stats = v.exec, v.hangUp, v.kill, v.freeze, v.thaw,
 		v.frozen, v.init, v.meter.Stats
 	info := control.Info{SID: v.s.ID, PID: os.Getpid(), Started: time.Now(), Profile: v.r.profile, Mode: v.r.mode,
-		Cwd: plan.Bytes(v.in.Dir), Argv: plan.BytesOf(v.r.argv)}
+		Prompt: v.approvals.answeredFrom(), Cwd: plan.Bytes(v.in.Dir), Argv: plan.BytesOf(v.r.argv)}
 	joined := func() { v.meter.Joined(v.listening) }
 	if v.server, err = control.Listen(root, info, h, control.Options{Joined: joined,
 		Alone: v.b.Context == nil}); err != nil {

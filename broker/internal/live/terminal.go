@@ -37,6 +37,14 @@ func (b *Broker) findTerminal(mode prompt.Mode) *terminalPrompt {
 	return o
 }
 
+// answeredFrom is from where answers count, as --prompt says it; "": nothing is asked.
+func (a *approvals) answeredFrom() string {
+	if a == nil {
+		return ""
+	}
+	return string(a.mode)
+}
+
 // leadsOn says whether what the program writes may come to the terminal by a way on which it does not wait for an
 // answer, and change a question there. --prompt tty has it asked there nonetheless.
 func (b *Broker) leadsOn(mode prompt.Mode) bool {

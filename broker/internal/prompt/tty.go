@@ -219,10 +219,13 @@ func (t *TTY) answer(ctx context.Context, q *Queue, shown *showing, r reply) {
 	if err == nil || errors.Is(err, ErrUnknown) || errors.Is(err, ErrAnswered) {
 		return
 	}
-	// The answer could not be carried out or stored; the least of it still can.
-	t.say(ctx, "denied: "+quote(err.Error()))
+	// The answer could not be carried out or stored; the least of it still can, where it counts at all.
+	said := "denied: "
+	if denied := q.Answer(shown.id, Answer{By: ByTTY}); denied != nil {
+		said = "not answered: "
+	}
+	t.say(ctx, said+quote(err.Error()))
 	t.Screen.Clear()
-	_ = q.Answer(shown.id, Answer{By: ByTTY})
 }
 
 // reply is what was typed at a question.

@@ -372,12 +372,35 @@ func TestTTYStoreErrorDeniesAndSaysSo(t *testing.T) {
 	})
 }
 
+// TestTTYSaysWhatBecameOfAnAnswer: where the session takes no answer from here nothing is called denied, and the
+// question stands.
+func TestTTYSaysWhatBecameOfAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		q := NewQueue(Options{Commit: func(Question, decide.Consent) error { return ErrMode }})
+		go (&TTY{Screen: f}).Serve(t.Context(), q)
+		c := ask(q, read("/a/b/c"))
+		time.Sleep(time.Second)
+		f.keys <- 'n'
+		time.Sleep(100 * time.Millisecond)
+		if !strings.Contains(f.last(), "not answered: \"this session takes no answers from here") {
+			t.Errorf("%q", f.last())
+		}
+		time.Sleep(2 * time.Second)
+		if !strings.Contains(f.last(), "wants to read /a/b/c - ") || len(c) != 0 {
+			t.Errorf("%q, %d answers", f.last(), len(c))
+		}
+		q.Close()
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestTTYClearsBeforeTheEffect: what an answer lets go on finds the question gone, and so does the denial that stands
 // in for an answer that cannot be stored.
 func TestTTYClearsBeforeTheEffect(t *testing.T) {
 	for key, want := range map[byte]string{'o': "hold draw clear allow release", 'n': "hold draw clear deny release",
 		0x1b: "hold draw clear deny release", 0x03: "hold draw clear deny interrupt release",
-		'f': "hold draw draw clear store draw clear deny release"} {
+		'f': "hold draw draw clear store deny draw clear release"} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			q := NewQueue(Options{Commit: func(_ Question, c decide.Consent) error {
@@ -398,6 +421,7 @@ func TestTTYClearsBeforeTheEffect(t *testing.T) {
 			f.keys <- key
 			<-c
 			f.note("told")
+			time.Sleep(2 * time.Second) // what became of the answer is shown as long
 			synctest.Wait()
 			told := slices.Index(f.log, "told")
 			if told < slices.Index(f.log, "interrupt") {
