@@ -29,6 +29,7 @@ const (
 	KindTool       = "tool"       // a call of one was begun, or has ended
 	KindFile       = "file"       // an operation on files over the socket was begun, or has ended
 	KindTraffic    = "traffic"    // what went to and came from one address
+	KindLeft       = "left"       // what somebody may run outside that the session made or changed
 	KindRotate     = "rotate"
 	KindConfig     = "config"
 	KindError      = "error"

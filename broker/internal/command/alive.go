@@ -20,3 +20,14 @@ func (t *Term) sessionAlive(sid string) bool {
 	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
 	return err == nil && host.Exists(filepath.Join(root, sid)) && session.Alive(filepath.Join(root, sid))
 }
+
+// sayLeft says what a session that has ended left that somebody may run outside.
+func (t *Term) sayLeft(sid string) {
+	root, err := session.Root(host.Lookup(t.Env, "XDG_STATE_HOME"), host.Read(t.Env).Home)
+	if err != nil {
+		return
+	}
+	for _, line := range session.Left(filepath.Join(root, sid)) {
+		t.Warn(line)
+	}
+}

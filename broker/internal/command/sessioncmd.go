@@ -70,7 +70,11 @@ func (t *Term) kill(q *killRequest, sids []string) int {
 	}
 	return t.Each("sessions", "sid", sids, func(sid string) error {
 		if whole {
-			return t.EndSession(sid)
+			err := t.EndSession(sid)
+			if err == nil && !q.json {
+				t.sayLeft(sid)
+			}
+			return err
 		}
 		return t.with(sid, func(c *client.Session) error { return endedMeanwhile(c.Kill(q.pid, q.signal)) })
 	})
@@ -121,12 +125,16 @@ func (t *Term) EndSession(sid string) error {
 	return t.awaitEnd(sid)
 }
 
+// endPatience is how long a session's record may take once its sandbox is gone. What it left is looked through for at
+// most 20 seconds.
+const endPatience = 25 * time.Second
+
 // awaitEnd waits until no broker holds a session's lock any more.
 func (t *Term) awaitEnd(sid string) error {
 	for begin := time.Now(); t.sessionAlive(sid); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > killPatience {
+		if time.Since(begin) > endPatience {
 			return &planner.Refusal{What: "session " + sid + " has been told to end and has not ended within " +
-				killPatience.String(), Hint: "sbx ls shows whether it has since; sbx kill " + sid + " tells it again"}
+				endPatience.String(), Hint: "sbx ls shows whether it has since; sbx kill " + sid + " tells it again"}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -294,7 +295,7 @@ func (a *approvals) notify(ev prompt.Event) {
 }
 
 // end settles what waits, tells the clients and seals the record.
-func (a *approvals) end(status int, reached []string) {
+func (a *approvals) end(status int, reached []string, left func() []string) {
 	if a == nil {
 		return
 	}
@@ -308,12 +309,10 @@ func (a *approvals) end(status int, reached []string) {
 	a.terminal.close()
 	a.svc.close(status)
 	defer a.teller.end() // the record is sealed, whoever reads
-	_, err := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
+	err := noteLeft(a.log, left())
+	_, nerr := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
 		Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
-	if cerr := a.log.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = cmp.Or(err, nerr, a.log.Close()); err != nil {
 		a.b.Warn(fmt.Sprintf("sealing the audit log: %v", err))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -71,6 +72,7 @@ type attempt struct {
 	svc   *service
 	audit *auditLog
 	log   *staticLog
+	left  func() []string // what the session left that somebody may run outside; looked for once, when it has ended
 	rec   *record
 	tools *tools.Calls // nil: none
 
@@ -333,6 +335,9 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	x.tools.Close()
 	x.credentials.Close() // before what it has reported is written down
 	x.mediator.End()
+	x.left = sync.OnceValue(func() []string {
+		return x.mediator.Left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
+	})
 	if x.log == nil && x.audit.w != nil { // of questions, doors or the network, which close it
 		if lerr := x.audit.refused(x.refusals, false); lerr != nil {
 			x.b.Warn("writing the session's audit log: " + lerr.Error())
@@ -349,9 +354,12 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	}
 	x.svc.meter.Over.Store(true)
 	reached = x.limited.End(res.After)
-	x.approvals.end(res.Status, reached)
-	x.log.end(res, err == nil, x.refusals, reached)
-	x.svc.close(res.Status)
+	x.approvals.end(res.Status, reached, x.left)
+	x.svc.close(res.Status) // who waits for the end hears of it before what is left is looked through
+	x.log.end(res, err == nil, x.refusals, reached, x.left)
+	if lerr := x.s.WriteLeft(x.left()); lerr != nil {
+		x.b.Warn("writing what the session left: " + lerr.Error())
+	}
 	if err == nil {
 		x.svc.ended(res.Status)
 	}
@@ -383,8 +391,7 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 	if err := x.approvals.writeLearned(); err != nil {
 		b.Warn(err.Error())
 	}
-	left := x.mediator.Left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
 	accesses, labels := x.approvals.told()
 	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit,
-		Report: report.Summarize(x.s.ID, accesses, x.refusals, left, labels, res.Status, res.TimedOut)}
+		Report: report.Summarize(x.s.ID, accesses, x.refusals, x.left(), labels, res.Status, res.TimedOut)}
 }

@@ -95,6 +95,16 @@ func (x *attempt) note(e audit.Event) error {
 	return err
 }
 
+// noteLeft records what the session left that somebody may run outside.
+func noteLeft(w *audit.Writer, left []string) error {
+	for _, line := range left {
+		if _, err := w.Note(audit.Event{Kind: audit.KindLeft, UID: os.Getuid(), Reason: line}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // refused records what the filter refused, and with all also what was kept from a path or a host: where an arbiter
 // settles those it has recorded them.
 func (l *auditLog) refused(b *report.Refusals, all bool) error {

@@ -78,7 +78,8 @@ func (l *staticLog) note(e audit.Event) error {
 
 // end writes what was refused and how the session ended, and seals the log. Where nothing was run there is none, unless
 // it was begun.
-func (l *staticLog) end(res launch.Result, ran bool, refused *report.Refusals, reached []string) {
+func (l *staticLog) end(res launch.Result, ran bool, refused *report.Refusals, reached []string,
+	left func() []string) {
 	if l == nil || l.began.IsZero() {
 		return
 	}
@@ -93,10 +94,11 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *report.Refusals, r
 		if res.TimedOut {
 			detail = append(detail, audit.KV{K: "timed_out", V: "true"})
 		}
+		lerr := noteLeft(w, left())
 		_, err := w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
 			Detail: detail})
 		if cerr := w.Close(); l.err == nil {
-			l.err = cmp.Or(err, cerr)
+			l.err = cmp.Or(lerr, err, cerr)
 		}
 	}
 	if l.err != nil {

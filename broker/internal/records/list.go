@@ -35,8 +35,9 @@ type listed struct {
 	Kept    bool         `json:"kept"`
 	Status  *int         `json:"status,omitempty"` // with which it ended, as far as that is known
 	Cwd     plan.Bytes   `json:"cwd"`
-	Argv    []plan.Bytes `json:"argv"` // empty: programs are started later
-	Dir     string       `json:"dir"`  // of its record
+	Argv    []plan.Bytes `json:"argv"`           // empty: programs are started later
+	Dir     string       `json:"dir"`            // of its record
+	Left    []string     `json:"left,omitempty"` // what somebody may run outside, in words
 }
 
 // List is sbx list.
@@ -120,6 +121,7 @@ func lookAt(dir string) (listed, error) {
 		l.Frozen, l.How = true, strings.TrimSuffix(string(how), "\n")
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "status")); err == nil && !l.Alive {
+		l.Left = session.Left(dir)
 		if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
 			l.Status = &n
 		}

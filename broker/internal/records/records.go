@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sbx.example/sbx/broker/internal/command"
@@ -131,8 +132,12 @@ func (t Records) inspect(words []string, whole, js bool) int {
 	if !whole {
 		text = p.Brief(p.Gate != nil)
 	}
+	var left strings.Builder
+	for _, line := range l.Left {
+		fmt.Fprintf(&left, "%-11s %s\n", "left", line)
+	}
 	t.Say(fmt.Sprintf("%-11s %s\n%-11s %s\n%-11s %s ago\n%-11s %s\n", "session", l.SID, "state", l.state(), "started",
-		command.Age(time.Since(l.Started)), "record", quoting.Quote(l.Dir)) + text)
+		command.Age(time.Since(l.Started)), "record", quoting.Quote(l.Dir)) + left.String() + text)
 	return 0
 }
 
@@ -170,9 +175,15 @@ func (t Records) wait(sids []string) int {
 			last = *l.Status
 			row["status"] = last
 		}
+		if len(l.Left) > 0 {
+			row["left"] = l.Left
+		}
 		rows = append(rows, row)
 		if !t.WantsJSON() {
 			t.Print(fmt.Sprintf("%d\n", last))
+			for _, line := range l.Left {
+				t.Warn(line)
+			}
 		}
 	}
 	if t.WantsJSON() {

@@ -108,6 +108,23 @@ func Adopt(dir string) (*Session, error) {
 	return take(dir)
 }
 
+// leftFile has what a session left that somebody may run outside, a line each.
+const leftFile = "left"
+
+// WriteLeft keeps what the session left that somebody may run outside, in words. Nothing is written for nothing.
+func (s *Session) WriteLeft(lines []string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	return s.WriteFile(leftFile, []byte(strings.Join(lines, "\n")+"\n"))
+}
+
+// Left is what WriteLeft has kept in a session's folder.
+func Left(dir string) []string {
+	b, _ := os.ReadFile(filepath.Join(dir, leftFile))
+	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
+}
+
 // RecordHint is what to do where nothing can be written in the session's folder.
 const RecordHint = "sbx keeps a record of every session there; free some space or set XDG_STATE_HOME"
 

@@ -105,7 +105,7 @@ func (s *Server) mayLink(n *node, text string) fuse.Status {
 	return fuse.OK
 }
 
-// noteMaking tells of a name that is about to be made or written.
+// noteMaking tells of a name that is about to be made, written or taken away.
 func (s *Server) noteMaking(n *node, name string, how making) {
 	rel := path.Join(s.nodes.where(n), name)
 	s.opts.Session.Note(guard.Naming{Place: s.holds(n), Name: name, Mkdir: how == byMkdir,
