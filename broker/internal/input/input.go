@@ -304,6 +304,11 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 	for _, c := range s.Sources() { // also of those that the run may not use
 		in.Hides = append(in.Hides, planner.Hide{Path: c.FromFile, Secret: true, Why: c.SourceReason()})
 	}
+	return r.requestHides(in)
+}
+
+// requestHides collects what options hide: a path, or what a wildcard finds where nothing has that very name.
+func (r *Run) requestHides(in *planner.Input) error {
 	for _, l := range []struct {
 		list   []string
 		secret bool
@@ -314,7 +319,15 @@ func (r *Run) hides(s request.Settings, in *planner.Input) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.flag, err)
 			}
-			in.Hides = append(in.Hides, planner.Hide{Path: p, Secret: l.secret, Why: l.flag})
+			list, ok := []planner.Hide{{Path: p, Secret: l.secret, Why: l.flag}}, true
+			if _, err := in.FS.Lstat(path.Clean(p)); err != nil {
+				list, ok = planner.ExpandHide(in.FS, p, l.secret, l.flag)
+			}
+			if !ok || len(list) == 0 {
+				return &planner.Refusal{What: l.flag + " " + quoting.Quote(h) + " would hide nothing",
+					Hint: "a wildcard stands in the last part of a path, and finds what is there when the run begins"}
+			}
+			in.Hides = append(in.Hides, list...)
 		}
 	}
 	return nil

@@ -69,6 +69,31 @@ func TestHide(t *testing.T) {
 	}
 }
 
+// TestRequestHides: a wildcard of --hide and --secret hides what it finds, a name with such a character itself, and a
+// missing name for who makes it later. One that would hide nothing is refused.
+func TestRequestHides(t *testing.T) {
+	top := t.TempDir()
+	for _, f := range []string{"a.key", "b.key", "[id].tsx", "i.tsx"} {
+		if err := os.WriteFile(top+"/"+f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for typed, want := range map[string]string{"*.key": "a.key b.key", "[id].tsx": "[id].tsx", "missing": "missing",
+		"./?.tsx": "i.tsx", "*.pem": "", "*/x": ""} {
+		in := &planner.Input{FS: host.FS{}, Facts: host.Facts{Cwd: top}}
+		r := &Run{Request: &request.Request{Hide: []string{typed}}}
+		err := r.requestHides(in)
+		var got []string
+		for _, h := range in.Hides {
+			got = append(got, strings.TrimPrefix(path.Clean(h.Path), top+"/"))
+		}
+		if strings.Join(got, " ") != want || (err == nil) != (want != "") ||
+			err != nil && !strings.Contains(err.Error(), "would hide nothing") {
+			t.Errorf("%s: %q, %v", typed, got, err)
+		}
+	}
+}
+
 // TestBeginChecksTheName: a name that is no host name does not reach the set-up.
 func TestBeginChecksTheName(t *testing.T) {
 	for name, want := range map[string]bool{"": true, "box": true, strings.Repeat("a", 63): true,
