@@ -1,18 +1,23 @@
 package audit
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"sync"
 	"time"
 )
 
-// maxOften is how many events a second are recorded one by one.
-const maxOften = 100
+// maxOften is how many events a second are recorded one by one, and maxOftenBytes how many bytes they have in all. An
+// event may have more than one of them: names, labels and a directory, each as long as the kernel allows.
+const (
+	maxOften      = 100
+	maxOftenBytes = 64 << 10
+)
 
 // Often records what a program can do again as often as it likes: what it is refused, and what it was allowed before.
-// Of each, what is beyond a hundred a second is counted, and the number is recorded with the first one of another
-// second. It is safe for concurrent use.
+// Of each, what is beyond a hundred or 64 KiB a second is counted, and the number is recorded with the first one of
+// another second. The first of a second is recorded however long it is. It is safe for concurrent use.
 type Often struct{ refused, allowed burst }
 
 // burst is what comes in one second.
@@ -20,7 +25,8 @@ type burst struct {
 	mu      sync.Mutex
 	since   time.Time
 	n       int
-	counted int // and not recorded one by one
+	bytes   int // of those that were recorded one by one
+	counted int // and were not
 }
 
 // Put records an event by put, or counts it.
@@ -32,7 +38,7 @@ func (o *Often) Put(e Event, put func(Event) (Event, error)) (Event, error) {
 	if allowed {
 		b = &o.allowed
 	}
-	before, room := b.room(e.Time)
+	before, room := b.room(&e)
 	if before > 0 {
 		_, _ = put(beyond(before, allowed))
 	}
@@ -43,15 +49,23 @@ func (o *Often) Put(e Event, put func(Event) (Event, error)) (Event, error) {
 }
 
 // room says whether an event is recorded by itself, and how many were not in the second before it.
-func (b *burst) room(at time.Time) (before int, room bool) {
+func (b *burst) room(e *Event) (before int, room bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	at := e.Time
 	if at.Sub(b.since) >= time.Second || at.Before(b.since) {
 		before = b.counted
-		b.since, b.n, b.counted = at, 0, 0
+		b.since, b.n, b.bytes, b.counted = at, 0, 0, 0
 	}
 	b.n++
-	if room = b.n <= maxOften; !room {
+	if b.n <= maxOften {
+		size := len(appendBody(nil, e))
+		room = b.n == 1 || b.bytes+size <= maxOftenBytes
+		if room {
+			b.bytes += size
+		}
+	}
+	if !room {
 		b.counted++
 	}
 	return before, room
@@ -75,7 +89,7 @@ func beyond(n int, allowed bool) Event {
 	if allowed {
 		e.Kind, e.Decision, e.Reason = KindAllow, "allow", "opens of secrets"
 	}
-	e.Reason += " beyond " + strconv.Itoa(maxOften) + " a second"
+	e.Reason += fmt.Sprintf(" beyond %d or %d KiB a second", maxOften, maxOftenBytes>>10)
 	return e
 }
 

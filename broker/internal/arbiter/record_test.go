@@ -34,7 +34,7 @@ func TestEachOpenOfSecretIsRecorded(t *testing.T) {
 			switch {
 			case e.Kind == audit.KindAllow && e.Path == path:
 				recorded++
-			case e.Reason == "opens of secrets beyond 100 a second":
+			case e.Reason == "opens of secrets beyond 100 or 64 KiB a second":
 				counted = e.Detail[0].V
 			}
 		}
