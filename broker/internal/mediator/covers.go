@@ -188,6 +188,10 @@ type mask struct {
 func (md *Mediator) masking() func(string) {
 	shown := md.maskedAtStart()
 	return func(p string) {
+		st, err := host.FS{}.Stamp(path.Dir(p))
+		if err == nil && md.session.Own(guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}) {
+			return // git inside has put there what is there
+		}
 		for range maxMaskings {
 			was := shown[p]
 			now, ok := readConfig(p)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"runtime"
 	"slices"
 	"strconv"
@@ -75,7 +74,7 @@ type Watcher struct {
 	closed  atomic.Bool
 	ended   chan struct{}
 	byWd    map[int32]dir
-	configs map[int32]string // directories of Configs
+	configs map[int32]map[string]string // see config
 	covered map[guard.ID][]remove
 	shut    map[string]guard.ID // directories that could not be looked at; which of them are covered
 	full    bool                // not all is watched, and that was said
@@ -104,7 +103,8 @@ func Watch(o Options) (*Watcher, error) {
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
 	w := &Watcher{Options: o, fd: fd, wake: wake, ended: make(chan struct{}), byWd: map[int32]dir{},
-		configs: map[int32]string{}, covered: map[guard.ID][]remove{}, shut: map[string]guard.ID{}, said: map[string]bool{}}
+		configs: map[int32]map[string]string{}, covered: map[guard.ID][]remove{},
+		shut: map[string]guard.ID{}, said: map[string]bool{}}
 	go w.run()
 	return w, nil
 }
@@ -166,22 +166,6 @@ func (w *Watcher) all() {
 	}
 }
 
-// config watches the directory of a configuration, whose own file may be replaced.
-func (w *Watcher) config(p string) {
-	wd := -1
-	fd, err := host.OpenPlain(path.Dir(p), unix.O_PATH|unix.O_DIRECTORY)
-	if err == nil {
-		wd, err = w.watch(fd)
-		unix.Close(fd)
-	}
-	if err != nil {
-		w.warn("watching " + p + ": " + err.Error() + ": a credential that the host puts there is not hidden")
-		return
-	}
-	w.configs[int32(wd)] = p
-	w.Mask(p)
-}
-
 // watch watches the directory behind a descriptor.
 func (w *Watcher) watch(fd int) (int, error) {
 	return unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), watched)
@@ -196,8 +180,11 @@ func (w *Watcher) event(wd int32, mask uint32, name string) bool {
 	case mask&unix.IN_IGNORED != 0:
 		delete(w.byWd, wd)
 		delete(w.configs, wd)
-	case w.configs[wd] != "" && name == path.Base(w.configs[wd]):
-		w.Mask(w.configs[wd])
+	case w.configs[wd][name] != "":
+		w.config(w.configs[wd][name])
+		if ok { // a tree's directory
+			w.one(d, name, false, false)
+		}
 		return true
 	case ok && mask&unix.IN_ATTRIB != 0:
 		w.changed(d, name)
@@ -257,6 +244,9 @@ func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	hidden := false
 	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || w.hides(p) || fresh && !isDir && isSocket(p) {
 		hidden = w.judge(d, p, secret)
+	}
+	if guard.Fold(name) == ".git" && isDir {
+		w.config(p + "/config")
 	}
 	if !isDir || hidden || guard.Dependency(name) || guard.Fold(name) == ".git" || w.skips(p) {
 		return dir{}, false

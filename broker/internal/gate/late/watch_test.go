@@ -25,8 +25,9 @@ func TestLooksAgainInSilence(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	var said []string
-	w := &Watcher{fd: fd, said: map[string]bool{}, configs: map[int32]string{}, Options: Options{
-		Configs: []string{t.TempDir() + "/gone/config", t.TempDir() + "/lost/config"},
+	w := &Watcher{fd: fd, said: map[string]bool{}, configs: map[int32]map[string]string{}, Options: Options{
+		Configs: []string{t.TempDir() + "/gone/.git/config", t.TempDir() + "/lost/.git/config"},
+		Mask:    func(string) {},
 		Warn:    func(text string) { said = append(said, text) }}}
 	for range 3 {
 		w.event(-1, unix.IN_Q_OVERFLOW, "")
