@@ -230,6 +230,14 @@ func Resolve(fs reader, p string) (canon string, links []LinkAt, st Stat, err er
 	return canon, links, st, err
 }
 
+// LeadsTo is where p leads, with what does not exist appended: p itself, clean, where nobody can say.
+func LeadsTo(fs reader, p string) string {
+	if canon, _, _, err := Resolve(fs, p); canon != "" && (err == nil || NotExist(err)) {
+		return canon
+	}
+	return path.Clean(p)
+}
+
 // plainPrefix walks p as far as it is made of plain names and holds no link, without building a string:
 // most walks of planning end here.
 func plainPrefix(fs reader, p string) (canon, rest string, st Stat, err error) {

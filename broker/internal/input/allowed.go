@@ -160,6 +160,7 @@ func (x *carrier) modeAt(p string) planner.Mode { return modeAt(x.in, p) }
 func modeAt(in *planner.Input, p string) planner.Mode {
 	deepest := planner.Grant{}
 	for _, g := range in.Grants {
+		g.Path = host.LeadsTo(in.FS, g.Path)
 		n := len(g.Path) - len(deepest.Path)
 		if host.Within(p, g.Path) && (n > 0 || n == 0 && g.Stronger(deepest)) {
 			deepest = g

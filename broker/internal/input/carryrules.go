@@ -32,7 +32,7 @@ type carrier struct {
 
 // carryRules adds the rules in force to the plan's input; grants and hides are there already.
 func (r *Run) carryRules(s request.Settings, in, without *planner.Input, static bool) error {
-	list := s.Layers.Policy.InForce()
+	list := byDepth(s.Layers.Policy.InForce())
 	if len(list) == 0 && len(s.FS.Ask) == 0 && len(s.FS.Reveal) == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (r *Run) carryRules(s request.Settings, in, without *planner.Input, static 
 		return err
 	}
 	for _, pass := range [...]func(policy.Rule, policy.Decision) bool{isHide, isGrant} {
-		for _, r := range byDepth(list) {
+		for _, r := range byDepth(slices.Concat(list, s.Layers.Policy.Led())) {
 			if r.Kind != policy.KindPath && r.Kind != policy.KindExec || r.Decision == policy.Reveal ||
 				!r.Expires.IsZero() && !x.now.Before(r.Expires) {
 				continue
@@ -71,7 +71,7 @@ func (x *carrier) leaveToQuestions() {
 	all := x.in.Hides
 	for i := len(all) - 1; i >= x.base; i-- {
 		x.in.Hides = slices.Delete(slices.Clone(all), i, i+1)
-		if x.modeAt(path.Clean(all[i].Path)) == planner.None {
+		if x.modeAt(host.LeadsTo(x.in.FS, all[i].Path)) == planner.None {
 			all = x.in.Hides
 		}
 	}
@@ -111,7 +111,7 @@ func (x *carrier) carry(r policy.Rule) {
 	case !ok && (x.static || r.Decision != policy.Allow):
 		x.loss(r, "a wildcard may stand only in the last part of a path here")
 	case r.Decision == policy.Allow:
-		x.allow(r, paths, tree)
+		x.allow(r, x.undenied(r, paths), tree)
 	case r.Access == policy.Write:
 		x.protect(r, paths, tree)
 	default:
@@ -129,11 +129,7 @@ func (x *carrier) forbidden() error {
 		if g.Mode == planner.Write {
 			a = policy.Write
 		}
-		names := []string{path.Clean(g.Path)}
-		if canon, _, _, err := host.Resolve(x.in.FS, g.Path); err == nil {
-			names = append(names, canon)
-		}
-		for _, name := range names {
+		for _, name := range x.names(g) {
 			r, ok := x.s.Layers.Policy.Match(policy.Query{Kind: policy.KindPath, Path: name, Access: a, Now: x.now})
 			if ok && r.Decision == policy.Deny && r.Origin.Scope == policy.ScopeOrg {
 				return &planner.Refusal{What: quoting.Quote(g.Path) + " (" + g.Why + ") is refused by the organisation: " +
@@ -233,8 +229,9 @@ func (x *carrier) drop(r policy.Rule, dir string) {
 	kept := x.in.Grants[:0]
 	for _, g := range x.in.Grants {
 		p := path.Clean(g.Path)
-		if g.Explicit || !host.Within(p, dir) || p == x.in.Project || p == x.in.GitDir ||
-			!x.holds(r, p) && !x.later(r, p) {
+		if g.Explicit || p == x.in.Project || p == x.in.GitDir || !slices.ContainsFunc(x.names(g), func(name string) bool {
+			return host.Within(name, dir) && (x.holds(r, name) || x.later(r, name))
+		}) {
 			kept = append(kept, g)
 		}
 	}
@@ -244,7 +241,7 @@ func (x *carrier) drop(r policy.Rule, dir string) {
 // named says whether an option of this run grants p itself.
 func (x *carrier) named(p string) bool {
 	for _, g := range x.in.Grants {
-		if g.Explicit && path.Clean(g.Path) == p {
+		if g.Explicit && slices.Contains(x.names(g), p) {
 			return true
 		}
 	}
@@ -264,8 +261,8 @@ func (x *carrier) protect(r policy.Rule, paths []string, tree bool) {
 		override := func(g planner.Grant) bool { return g.Explicit && r.Origin.Scope != policy.ScopeOrg }
 		for i := range x.in.Grants {
 			g := &x.in.Grants[i]
-			if host.Within(path.Clean(g.Path), p) && (tree || g.Path == p) && (g.Mode == planner.Write ||
-				g.Mode == planner.Overlay) && !override(*g) {
+			if (g.Mode == planner.Write || g.Mode == planner.Overlay) && !override(*g) && slices.ContainsFunc(x.names(*g),
+				func(name string) bool { return name == p || tree && host.Within(name, p) }) {
 				g.Mode = planner.Read
 			}
 		}

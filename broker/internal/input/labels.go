@@ -81,14 +81,6 @@ func (x *carrier) shows(g planner.Grant, r policy.Rule) bool {
 	return g.Mode != planner.Scratch && !g.Socket && !g.Own && r.Path().Below(x.canonical(g))
 }
 
-// canonical is where a grant leads.
-func (x *carrier) canonical(g planner.Grant) string {
-	if canon, _, _, err := host.Resolve(x.in.FS, g.Path); err == nil && canon != "" {
-		return canon
-	}
-	return g.Path
-}
-
 // outOfSight says whether a place is hidden, and none of the grants shows something that lies there all the same.
 func (x *carrier) outOfSight(place string, shown []planner.Grant) bool {
 	return slices.ContainsFunc(x.in.Hides, func(h planner.Hide) bool {

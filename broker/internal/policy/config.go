@@ -127,7 +127,7 @@ type Features struct {
 	// the socket of one that shows nothing else
 	X11Server string
 	Sockets   []string
-	Stores    []string // see ParseStore
+	Stores    []string // see pathname.ParseStore
 }
 
 // Defaults is the configuration without any file.

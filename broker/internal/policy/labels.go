@@ -87,24 +87,11 @@ func (s Store) labelling(now time.Time) (out []*Rule) {
 		}
 	}
 	for i := range s.led {
-		out = append(out, &s.led[i])
+		out = append(out, &s.led[i].Rule)
 	}
 	return slices.DeleteFunc(out, func(r *Rule) bool {
 		return r.Label == "" || !r.Expires.IsZero() && !now.Before(r.Expires)
 	})
-}
-
-// Lead has the rules that label act where their paths lead to as well: resolve says where a path does. Accesses are
-// named by that.
-func (s Store) Lead(resolve func(string) string) Store {
-	s.led = nil
-	for _, r := range s.labelling(time.Time{}) {
-		led := *r
-		if led.path = r.path.Moved(resolve); led.path.String() != r.path.String() {
-			s.led = append(s.led, led)
-		}
-	}
-	return s
 }
 
 // Labels says whether a rule in force has a label.

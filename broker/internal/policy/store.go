@@ -12,7 +12,7 @@ import (
 // Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.
 type Store struct {
 	rules          [ScopeSession + 1][]Rule
-	led            []Rule // that label where others lead, see Lead
+	led            []ledRule // see Lead
 	closed         closing
 	ProjectTrusted bool
 }
@@ -117,6 +117,12 @@ func (s *Store) best(scope Scope, q Query, path pathname.Path) *Rule {
 			best = r
 		}
 	}
+	for i := range s.led {
+		if l := &s.led[i]; l.Origin.Scope == scope && s.inForce(&l.Rule) && l.matches(q, path) && s.decides(l, q) &&
+			(best == nil || l.beats(best)) {
+			best = &l.Rule
+		}
+	}
 	return best
 }
 
@@ -198,16 +204,13 @@ func (r *Rule) beats(o *Rule) bool {
 // Restricts reports whether a rule that denies or asks could concern dir or anything below it, so that granting the
 // whole tree would go past it.
 func (s Store) Restricts(dir string, a Access, now time.Time) bool {
-	for scope := ScopeDefault; scope <= ScopeSession; scope++ {
-		for i := range s.rules[scope] {
-			r := &s.rules[scope][i]
-			if r.Decision.strength() == Allow || !s.inForce(r) || r.Kind == KindHost || r.Kind == KindSocket ||
-				!r.Expires.IsZero() && !now.Before(r.Expires) {
-				continue
-			}
-			if (r.concerns(KindPath, a) || r.Access == List) && r.path.Below(dir) { // who can read a tree can list it
-				return true
-			}
+	for _, r := range append(s.Rules(), s.Led()...) {
+		if r.Decision.strength() == Allow || !s.inForce(&r) || r.Kind == KindHost || r.Kind == KindSocket ||
+			!r.Expires.IsZero() && !now.Before(r.Expires) {
+			continue
+		}
+		if (r.concerns(KindPath, a) || r.Access == List) && r.path.Below(dir) { // who can read a tree can list it
+			return true
 		}
 	}
 	return false

@@ -8,59 +8,14 @@ import (
 	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
-// PackageStore is a store of packages of the host's, [[store]] in the configuration, with the socket of the daemon that
-// fills it.
-type PackageStore struct {
-	Path     string
-	Socket   string // "" where nobody but the administrator fills it
-	Protocol string // nix: through a filter; plain: as --socket
-}
-
-// String is the form that a list of settings has.
-func (s PackageStore) String() string {
-	if s.Socket == "" {
-		return s.Path
-	}
-	return s.Path + ":" + s.Socket + ":" + s.Protocol
-}
-
 // PackageStores are those of the configuration.
-func (e Effective) PackageStores() []PackageStore {
-	var out []PackageStore
+func (e Effective) PackageStores() []pathname.PackageStore {
+	var out []pathname.PackageStore
 	for _, text := range e.Features.Stores {
 		part := append(strings.Split(text, ":"), "", "")
-		out = append(out, PackageStore{part[0], part[1], part[2]})
+		out = append(out, pathname.PackageStore{Path: part[0], Socket: part[1], Protocol: part[2]})
 	}
 	return out
-}
-
-// ParseStore reads PATH, PATH:SOCKET or PATH:SOCKET:PROTOCOL.
-func ParseStore(text string, vars Vars) (s PackageStore, err error) {
-	part := strings.Split(text, ":")
-	if len(part) > 3 {
-		return s, fmt.Errorf("%s is not PATH:SOCKET:PROTOCOL", excerpt.Quote(text))
-	}
-	for i := range part[:min(len(part), 2)] {
-		if part[i], err = vars.Path(part[i]); err != nil {
-			return s, err
-		}
-		if p, optional := pathname.SplitOptional(part[i]); optional || p == "/" || strings.ContainsAny(p, ":\n") {
-			return s, fmt.Errorf("%s cannot be a store or its socket", excerpt.Quote(part[i]))
-		}
-	}
-	s.Path = part[0]
-	if len(part) > 1 {
-		s.Socket, s.Protocol = part[1], "plain"
-		if strings.HasSuffix(s.Socket, "/daemon-socket/socket") { // where every Nix has it
-			s.Protocol = "nix"
-		}
-	}
-	if len(part) > 2 {
-		if s.Protocol = part[2]; s.Protocol != "nix" && s.Protocol != "plain" {
-			return s, fmt.Errorf("%s is none of nix, plain", excerpt.Quote(s.Protocol))
-		}
-	}
-	return s, nil
 }
 
 // stores reads [[store]], which is another way of writing features.stores.
@@ -110,7 +65,7 @@ func (p *configParser) stores(v any) error {
 		case f[2] != "":
 			return p.errAt(lines[i], "store.protocol without a socket")
 		}
-		s, err := ParseStore(text, p.vars)
+		s, err := pathname.ParseStore(text, p.vars)
 		if err != nil {
 			return p.errAt(lines[i], "store: %v", err)
 		}

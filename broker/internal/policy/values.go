@@ -188,7 +188,7 @@ func (k *key) element(s string, vars Vars) (string, error) {
 	case tArguments:
 		return s, arguments.Check(s)
 	case tStores:
-		st, err := ParseStore(s, vars)
+		st, err := pathname.ParseStore(s, vars)
 		return st.String(), err
 	}
 	return s, CheckVariables(s) // tGlobs

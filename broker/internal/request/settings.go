@@ -162,14 +162,9 @@ func (s Settings) Backend(facts host.Facts) string {
 	return s.Sandbox.Backend
 }
 
-// Led has labels act where the paths of their rules lead to.
+// Led has rules that label, deny or ask act where their paths lead to.
 func Led(store policy.Store) policy.Store {
-	return store.Lead(func(p string) string {
-		if canon, _, _, err := host.Resolve(host.FS{}, p); err == nil && canon != "" {
-			return canon
-		}
-		return p
-	})
+	return store.Lead(func(p string) string { return host.LeadsTo(host.FS{}, p) })
 }
 
 // flags are the options that are a configuration key too, so that a key which the organisation locked
