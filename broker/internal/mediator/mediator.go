@@ -130,6 +130,9 @@ func (md *Mediator) Carrier(shared bool) (notify.Carrier, error) {
 	}
 	if md.plan.InPlace != nil {
 		o.InPlace = inPlace(md.plan.Landlock)
+		for _, m := range md.in.Masked {
+			o.InPlace.Copies[m.Path] = m.Text.Text
+		}
 	}
 	if md.asker != nil {
 		o.Unmounting = md.asker.Unmounting()
@@ -174,7 +177,7 @@ func (md *Mediator) contents(file string, what guard.Action, old, next []byte) e
 
 // inPlace is what the rules say of directories with hidden names: those that can be listed and not read.
 func inPlace(l *plan.Landlock) *writes.InPlace {
-	out := &writes.InPlace{}
+	out := &writes.InPlace{Copies: map[string]string{}}
 	for _, r := range l.Rules {
 		if r.Access == planner.ListOnly {
 			out.Split = append(out.Split, string(r.Path))

@@ -77,10 +77,24 @@ func (v *view) maskCredentials() {
 		if v.hides(m.Path) {
 			continue
 		}
+		if v.in.InPlace && !v.written(m.Path) { // there the broker opens no file for a program
+			m.Loss.Price = false
+			m.Loss.Why = "nothing is mounted, so the file is not shown at all, and git fails in that repository"
+		}
 		v.losses = append(v.losses, m.Loss)
 		v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: m.Path, Access: plan.ReadOnly,
 			Source: path.Join(v.in.SessionDir, "etc", m.Text.Name), Why: MaskedWhy})
 	}
+}
+
+// written says whether a path lies in a tree that a grant lets be written.
+func (v *view) written(p string) (out bool) {
+	for _, t := range v.trees { // outermost first
+		if host.Within(p, t.root) {
+			out = t.mode == Write
+		}
+	}
+	return out
 }
 
 // addCopies has the copies stand where their originals do. What is hidden around one stays so: checkSecrets refuses

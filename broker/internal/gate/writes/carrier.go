@@ -163,6 +163,10 @@ func New(o Options) *Carrier {
 		k.at[r.Path] = place{root: &k.roots[i]}
 	}
 	k.shown = o.InPlace.entries()
+	hidden := o.InPlace.covered(k.roots)
+	for i := range k.roots {
+		k.roots[i].judge.covered = hidden
+	}
 	for _, p := range o.Places {
 		switch on := k.find(p.Path); {
 		case on.root == nil:

@@ -3,18 +3,90 @@
 package writes
 
 import (
+	"os"
 	"path"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
 // InPlace says what Landlock grants in trees that hold hidden names.
 type InPlace struct {
-	Split   []string // directories of which the entries are granted, and not the whole
-	Granted []string // those entries
+	Split   []string          // directories of which the entries are granted, and not the whole
+	Granted []string          // those entries
+	Copies  map[string]string // what stands for files that are not shown, where they are read
+}
+
+// covered is what stood in such directories when the session began and is not granted: the plan hides it, or shows
+// something else in its place. It is known by its path, under which the host may make it anew, and by its identity,
+// which a directory above it takes along to another path.
+type covered struct {
+	paths map[string]bool
+	ids   map[guard.ID]bool
+}
+
+func (x *InPlace) covered(roots []root) covered {
+	c := covered{map[string]bool{}, map[guard.ID]bool{}}
+	if x == nil {
+		return c
+	}
+	for _, dir := range x.Split {
+		if !slices.ContainsFunc(roots, func(r root) bool { return within(dir, r.Path) }) {
+			continue // nothing is carried out there
+		}
+		list, _ := os.ReadDir(dir)
+		for _, e := range list {
+			p := path.Join(dir, e.Name())
+			if (e.IsDir() || e.Type().IsRegular()) && !slices.Contains(x.Granted, p) {
+				c.paths[p], c.ids[idOf(unix.AT_FDCWD, p)] = true, true
+			}
+		}
+	}
+	delete(c.ids, guard.ID{}) // what has gone meanwhile
+	return c
+}
+
+// holds says whether a name is covered, and whether that is because a directory above it is.
+func (c covered) holds(n *name) (covered, above bool) {
+	if len(c.paths) == 0 {
+		return false, false
+	}
+	for p := n.abs(); within(p, n.root.Path); p = path.Dir(p) {
+		if c.paths[p] || c.ids[idOf(unix.AT_FDCWD, p)] {
+			return true, p != n.abs()
+		}
+	}
+	return false, false
+}
+
+// copyOf is what stands for a file that is not shown.
+func (k *Carrier) copyOf(n *name) (text string, ok bool) {
+	if k.InPlace != nil {
+		text, ok = k.InPlace.Copies[n.abs()]
+	}
+	return text, ok
+}
+
+// handCopy hands what stands for a file over, to be read.
+func (j *job) handCopy(text string) bool {
+	fd, err := unix.MemfdCreate("copy", unix.MFD_CLOEXEC)
+	if err != nil {
+		return j.answer(errnoOf(err))
+	}
+	defer unix.Close(fd)
+	if _, err = unix.Write(fd, []byte(text)); err != nil { // of memory, so as a whole
+		return j.answer(errnoOf(err))
+	}
+	only, err := names.Reopen(fd, unix.O_RDONLY)
+	if err != nil {
+		return j.answer(errnoOf(err))
+	}
+	j.call.Hand(only, j.flags&unix.O_CLOEXEC != 0, false)
+	return true
 }
 
 // entries identifies what is granted.

@@ -21,6 +21,7 @@ type judge struct {
 	tree    int
 	keeper  names.Keeper
 	places  map[string]*guard.Place // of directories, by their names alone
+	covered covered
 }
 
 // maxPlaces bounds what is remembered of directories.
@@ -50,6 +51,9 @@ func (g *judge) rule(n *name) ruling {
 	}
 	if !g.shows(dir) && g.hides(&name{root: n.root, rel: dir + "\x00"}) {
 		return ruling{Verdict: guard.Verdict{Action: guard.Hide}, place: g.root, away: true}
+	}
+	if held, above := g.covered.holds(n); held {
+		return ruling{Verdict: guard.Verdict{Action: guard.Hide, Why: "it is not shown"}, place: g.root, away: above}
 	}
 	p := g.place(dir)
 	if g.root.MentionsRepository(n.path()) {

@@ -114,6 +114,9 @@ func (j *job) openAt(n *name) (*name, bool) {
 		}
 	}
 	v := g.of(n)
+	if text, ok := j.copyOf(n); ok && exists && j.readsOnly() {
+		return nil, j.handCopy(text)
+	}
 	var no syscall.Errno
 	switch {
 	case exists && j.readsOnly():
