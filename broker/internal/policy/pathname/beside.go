@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Beside lists the patterns of what programs make beside a file while they replace it: x.tmp.PID, x.RANDOM.tmp,
+// Beside lists the patterns of what programs make beside a file while they replace it: x.tmp, x.tmp.PID, x.RANDOM.tmp,
 // .x.RANDOM, and x.lock, a file or a folder. All are about that one file. A tree holds its own.
 func Beside(pattern string) []string {
 	dir, name := path.Split(pattern)
 	if strings.Contains(name, "*") || dir == "" {
 		return nil
 	}
-	return []string{pattern + ".tmp.*", pattern + ".*.tmp", dir + "." + name + ".*", pattern + ".lock/**"}
+	return []string{pattern + ".tmp", pattern + ".tmp.*", pattern + ".*.tmp", dir + "." + name + ".*",
+		pattern + ".lock/**"}
 }
 
 // Originals lists the files in the directory of an absolute path of which it may be the name of such a neighbour: one

@@ -13,7 +13,7 @@ func TestBeside(t *testing.T) {
 			return pat(t, x).Match(testVars().Home + "/" + name)
 		})
 	}
-	for _, name := range []string{".claude.json.tmp.2.65b785fcc989", ".claude.json.1f2e.tmp", "..claude.json.Xq",
+	for _, name := range []string{".claude.json.tmp.2.65b785fcc989", ".claude.json.1f2e.tmp", ".claude.json.tmp", "..claude.json.Xq",
 		".claude.json.lock", ".claude.json.lock/owner"} {
 		if !match(name) {
 			t.Errorf("%s is not taken for a temporary neighbour", name)
@@ -37,14 +37,14 @@ func TestOriginals(t *testing.T) {
 		dirs  string // the same of a directory
 	}{
 		{"a.json.tmp.1234", "a.json", ""},
-		{"a.json.4f2e.tmp", "a a.json", ""}, // "a" has any word before .tmp
+		{"a.json.4f2e.tmp", "a a.json a.json.4f2e", ""}, // "a" has any word before .tmp
 		{".a.json.Xy12", "a a.json", ""},
 		{".a.json.swp", "a a.json", ""},
 		{"a.json.lock", "a.json", "a.json"},
 		{".a.lock", "a .a", ".a"},
 		{"..a.Xy", ".a", ""},
 		{"a.tmp.b.tmp.c", "a a.tmp.b", ""},
-		{"a.json", "", ""}, {"a.json.tmp", "a", ""}, {"a.json~", "", ""}, {"#a.json#", "", ""}, {".a", "", ""},
+		{"a.json", "", ""}, {"a.json.tmp", "a a.json", ""}, {"x.tmp", "x", ""}, {"a.json~", "", ""}, {"#a.json#", "", ""}, {".a", "", ""},
 		{".tmp.1", "tmp", ""}, {".lock", "", ""}, {"...x", "", ""}, {"....x", "", ""}, {"a.json.bak", "", ""},
 		{"id_rsa", "", ""}, {".bashrc", "", ""}, {"a.json.tmpx.1", "", ""}, {"a.jsontmp.1", "", ""},
 		{"*.tmp.1", "", ""}, {`\x41.tmp.1`, `\x41`, ""}, // no letter of a name is one of a pattern
