@@ -330,7 +330,10 @@ func (v *view) nested(p string, n *node, mode Mode, g Grant) {
 }
 
 // below mounts the grants that lie below a directory that is mounted whole.
-func (v *view) below(p string, n *node) error {
+func (v *view) below(p string, n *node) error { return v.among(p, n, n) }
+
+// among is below for a directory on the way to such grants: around is the one that is mounted.
+func (v *view) among(p string, n, around *node) error {
 	for _, c := range n.children {
 		cp := path.Join(p, c.name)
 		switch {
@@ -342,9 +345,11 @@ func (v *view) below(p string, n *node) error {
 					return err
 				}
 			}
-		case c.granted && c.grant.Mode == n.mode && n.granted && c.grant.NoExec == n.grant.NoExec && !c.hides() &&
-			len(c.children) == 0 && len(c.grant.Keep) == 0:
-			// it is shown already, in the same way
+		case c.granted && c.grant.Mode == around.mode && around.granted && c.grant.NoExec == around.grant.NoExec &&
+			!c.hides() && len(c.grant.Keep) == 0: // it is shown already, in the same way
+			if err := v.among(cp, c, around); err != nil {
+				return err
+			}
 		case c.granted && c.missing:
 			if c.grant.Own && c.stat.Type == host.Dir {
 				v.ownPlace(cp, c.grant)
@@ -367,7 +372,7 @@ func (v *view) below(p string, n *node) error {
 		case c.granted && (c.stat.Type == host.File || c.grant.Socket):
 			v.bind(cp, c.mode, c.grant)
 		default:
-			if err := v.below(cp, c); err != nil {
+			if err := v.among(cp, c, around); err != nil {
 				return err
 			}
 		}
