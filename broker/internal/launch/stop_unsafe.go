@@ -43,10 +43,11 @@ func byDefault(sig syscall.Signal) (restore func()) { return install(action{}, s
 // called. The Go runtime takes most of them for itself, unasked, and swallows them or answers with a trace of its own:
 // to whoever sends one before there is a program to pass it on to, it is to do what it does to any other process.
 // ignored are those that this process was started to ignore: signal N is bit N-1. Those that the runtime must have
-// (SIGSEGV and the like) are left to it. What is passed on (forward) is heard again when the result is called.
+// (SIGSEGV and the like) are left to it, and SIGIO, by which package decoy hears of its leases. What is passed on
+// (forward) is heard again when the result is called.
 func AsStarted(ignored uint64) (undo func()) {
 	own := []syscall.Signal{syscall.SIGABRT, syscall.SIGALRM, syscall.SIGSTKFLT, syscall.SIGXCPU, syscall.SIGVTALRM,
-		syscall.SIGPROF, syscall.SIGIO, syscall.SIGPWR}
+		syscall.SIGPROF, syscall.SIGPWR}
 	for s := syscall.Signal(35); s <= 64; s++ { // those before are a C library's
 		own = append(own, s)
 	}
