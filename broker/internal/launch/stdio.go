@@ -107,7 +107,7 @@ func prepareStdio(p *plan.Plan, files [3]*os.File, says bool) (*stdio, error) {
 			}
 			s.theirs[i], files[i] = f, f
 		}
-		if kind == plan.Reopen || handover.Direct(i, f) && !(says && handover.Same(f, s.caller[2])) {
+		if kind == plan.Reopen || handover.Direct(i, f) && !(says && written(s.caller[2]) && handover.Same(f, s.caller[2])) {
 			s.child[i] = int(f.Fd())
 			continue
 		}
@@ -161,6 +161,13 @@ func (s *stdio) relay() {
 			}
 		}()
 	}
+}
+
+// written says whether what was written to a file stands there, to be read and written over by whoever has it. A pipe is
+// handed over: what is in it is whose reads first, and to copy it would cost more than half a start.
+func written(f *os.File) bool {
+	var st unix.Stat_t
+	return f != nil && unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // renumbered is a file under another number: Go has a process die that writes into a pipe without a reader by number 1
