@@ -35,9 +35,8 @@ const (
 // session. The zero value is ready.
 type Left struct {
 	mu           sync.Mutex
-	Began        time.Time          // when the session did; what has changed since is its own
-	changed      map[place]changing // build files and the like
-	held         int                // of their directories
+	Began        time.Time       // when the session did; what has changed since is its own
+	changed      map[string]bool // build files and the like, absolute
 	repositories map[guard.ID]int
 	workspaces   map[guard.ID]*workspace
 	opened       map[string]*guard.Judge // of directories that answers let be written
@@ -52,6 +51,13 @@ type Left struct {
 type workspace struct {
 	dir   int
 	names []string
+}
+
+// Changed notes that a file which people run by a build was changed.
+func (l *Left) Changed(p string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	remember(&l.changed, p, true, maxLookedThrough)
 }
 
 // remember notes a name, unless most of them are noted already.
@@ -201,9 +207,12 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 	}
 	slices.Sort(out)
 	out = slices.Concat(out, l.inWorkspaces(p), l.rebases(p), l.inOpened())
-	files := l.inChanged(p)
+	var files []string
+	for f := range l.changed {
+		files = append(files, f)
+	}
 	if slices.Sort(files); len(files) > 0 {
-		out = append(out, "changed: "+told(slices.Compact(files), 0)+": what you build or run next runs what is in there")
+		out = append(out, "changed: "+told(files, 0)+": what you build or run next runs what is in there")
 	}
 	return out
 }

@@ -77,9 +77,7 @@ type witness struct {
 	repositories   int
 }
 
-func (w *witness) Came(guard.ID, string, string) {}
-
-func (w *witness) Changing(_ guard.ID, _ int, _, p string) {
+func (w *witness) Changed(p string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changed = append(w.changed, p)

@@ -49,8 +49,11 @@ func (j *job) linkNameless(fd int) bool {
 		if mountOf(fd) != to.root.mount {
 			return unix.ELOOP
 		}
-		j.witness(to)
-		return j.linkTo(fd, to)
+		e := j.linkTo(fd, to)
+		if e == 0 {
+			j.witness(to)
+		}
+		return e
 	})
 }
 
