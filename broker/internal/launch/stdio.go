@@ -163,8 +163,8 @@ func (s *stdio) relay() {
 	}
 }
 
-// written says whether what was written to a file stands there, to be read and written over by whoever has it. A pipe is
-// handed over: what is in it is whose reads first, and to copy it would cost more than half a start.
+// written says whether what was written to a file stands there, to be read and written over by whoever has it. A pipe
+// is handed over: what is in it is whose reads first, and to copy it would cost more than half a start.
 func written(f *os.File) bool {
 	var st unix.Stat_t
 	return f != nil && unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG

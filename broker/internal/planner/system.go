@@ -234,3 +234,12 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 	p.Landlock = l
 	return nil
 }
+
+func (v *view) copyLink(p string) error {
+	text, err := v.in.FS.Readlink(p)
+	if err != nil {
+		return nil // gone meanwhile
+	}
+	v.op(plan.Mount{Kind: plan.Symlink, Target: p, Source: text})
+	return nil
+}

@@ -380,15 +380,6 @@ func (v *view) among(p string, n, around *node) error {
 	return nil
 }
 
-func (v *view) copyLink(p string) error {
-	text, err := v.in.FS.Readlink(p)
-	if err != nil {
-		return nil // gone meanwhile
-	}
-	v.op(plan.Mount{Kind: plan.Symlink, Target: p, Source: text})
-	return nil
-}
-
 func (v *view) bind(p string, mode Mode, g Grant) {
 	m := plan.Mount{Kind: plan.Bind, Target: p, Source: p, Access: plan.ReadOnly, NoExec: g.NoExec, Why: g.Why}
 	if mode == Write {

@@ -13,8 +13,8 @@ func TestBeside(t *testing.T) {
 			return pat(t, x).Match(testVars().Home + "/" + name)
 		})
 	}
-	for _, name := range []string{".claude.json.tmp.2.65b785fcc989", ".claude.json.1f2e.tmp", ".claude.json.tmp", "..claude.json.Xq",
-		".claude.json.lock", ".claude.json.lock/owner"} {
+	for _, name := range []string{".claude.json.tmp.2.65b785fcc989", ".claude.json.1f2e.tmp", ".claude.json.tmp",
+		"..claude.json.Xq", ".claude.json.lock", ".claude.json.lock/owner"} {
 		if !match(name) {
 			t.Errorf("%s is not taken for a temporary neighbour", name)
 		}
@@ -44,7 +44,8 @@ func TestOriginals(t *testing.T) {
 		{".a.lock", "a .a", ".a"},
 		{"..a.Xy", ".a", ""},
 		{"a.tmp.b.tmp.c", "a a.tmp.b", ""},
-		{"a.json", "", ""}, {"a.json.tmp", "a a.json", ""}, {"x.tmp", "x", ""}, {"a.json~", "", ""}, {"#a.json#", "", ""}, {".a", "", ""},
+		{"a.json", "", ""}, {"a.json.tmp", "a a.json", ""}, {"x.tmp", "x", ""},
+		{"a.json~", "", ""}, {"#a.json#", "", ""}, {".a", "", ""},
 		{".tmp.1", "tmp", ""}, {".lock", "", ""}, {"...x", "", ""}, {"....x", "", ""}, {"a.json.bak", "", ""},
 		{"id_rsa", "", ""}, {".bashrc", "", ""}, {"a.json.tmpx.1", "", ""}, {"a.jsontmp.1", "", ""},
 		{"*.tmp.1", "", ""}, {`\x41.tmp.1`, `\x41`, ""}, // no letter of a name is one of a pattern
