@@ -346,7 +346,8 @@ func (v *view) among(p string, n, around *node) error {
 				}
 			}
 		case c.granted && c.grant.Mode == around.mode && around.granted && c.grant.NoExec == around.grant.NoExec &&
-			!c.hides() && len(c.grant.Keep) == 0: // it is shown already, in the same way
+			(around == n || c.grant.Mode == Write) && !c.hides() && len(c.grant.Keep) == 0:
+			// it is shown already, in the same way; a layer further up is another layer
 			if err := v.among(cp, c, around); err != nil {
 				return err
 			}
