@@ -4,6 +4,7 @@ package writes
 
 import (
 	"runtime"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -226,7 +227,7 @@ func (j *job) openFile(dir int, rel string, flags uint64, mode uint32) (int, sys
 // file is emptied it is known to be that one.
 func (j *job) openJudged(dir int, rel string, flags uint64, mode uint32, judged *object) (int, syscall.Errno) {
 	first := flags
-	if flags&unix.O_TRUNC != 0 {
+	if flags&unix.O_TRUNC != 0 && !strings.HasSuffix(rel, "/\x00") { // with a slash behind it is no file
 		first, mode = unix.O_PATH|unix.O_NOFOLLOW, 0
 	}
 	fd, e := j.openFile(dir, rel, first, mode)
