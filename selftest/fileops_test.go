@@ -5,6 +5,7 @@ package selftest
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -286,6 +287,7 @@ func (m *matrix) all(t *testing.T) [][]cell {
 	for _, w := range m.ways() {
 		if w.mode != mode {
 			m.leave()
+			m.unshut(t)
 			mode = w.mode
 		}
 		for i, s := range m.scenarios {
@@ -307,6 +309,22 @@ func (m *matrix) all(t *testing.T) [][]cell {
 		}
 	}
 	return out
+}
+
+// unshut gives the rights back that calls have taken off directories. What cannot be looked through when a sandbox
+// starts does not exist inside, and what lies around it is guarded: unread.txtar is about that.
+func (m *matrix) unshut(t *testing.T) {
+	t.Helper()
+	must(t, filepath.WalkDir(m.large, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		st, err := d.Info()
+		if err == nil && st.Mode().Perm()&0o500 != 0o500 {
+			err = os.Chmod(p, st.Mode().Perm()|0o700)
+		}
+		return err
+	}))
 }
 
 // wants says whether a scenario is to be carried out in a way. One of one process is, where that is inside. Hidden
