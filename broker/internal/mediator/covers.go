@@ -15,6 +15,7 @@ import (
 	"sbx.example/sbx/broker/internal/agent"
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/gate/late"
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/gate/writes"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
@@ -188,8 +189,8 @@ type mask struct {
 func (md *Mediator) masking() func(string) {
 	shown := md.maskedAtStart()
 	return func(p string) {
-		st, err := host.FS{}.Stamp(path.Dir(p))
-		if err == nil && md.session.Own(guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}) {
+		id, err := names.IDAt(unix.AT_FDCWD, path.Dir(p))
+		if err == nil && md.session.Own(id) {
 			return // git inside has put there what is there
 		}
 		for range maxMaskings {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
@@ -233,8 +234,8 @@ func (l *Links) expectAt(top, name string) {
 const held = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 func identity(dir int, name string) guard.ID {
-	st, _ := host.StampOf(dir, name)
-	return guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}
+	id, _ := names.IDAt(dir, name)
+	return id
 }
 
 // errGitlink is the reason why an index is not put in place.

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/guard"
-	"sbx.example/sbx/broker/internal/host"
 )
 
 // Leads says whether a file .git at an absolute path, with that text, leads git to a repository that is guarded.
@@ -41,8 +40,8 @@ func strict(base, rel string, git bool, session *guard.Session) bool {
 		}
 		unix.Close(dir)
 		dir, git = fd, git || name == ".git"
-		st, err := host.StampOf(fd, "")
-		if err != nil || session.Own(guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}) {
+		id, err := ID(fd)
+		if err != nil || session.Own(id) {
 			return false
 		}
 	}

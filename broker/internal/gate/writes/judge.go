@@ -11,7 +11,6 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
-	"sbx.example/sbx/broker/internal/host"
 )
 
 // judge is the judge of one tree, with what it has to know of the files there.
@@ -181,8 +180,8 @@ func (g *judge) id(dir string) guard.ID {
 }
 
 func idOf(dir int, base string) guard.ID {
-	st, _ := host.StampOf(dir, base)
-	return guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}
+	id, _ := names.IDAt(dir, base)
+	return id
 }
 
 // making is how something gets a name.
