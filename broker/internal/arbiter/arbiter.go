@@ -35,7 +35,8 @@ type Arbiter struct {
 	closed  bool
 	stop    chan struct{}
 
-	following atomic.Bool
+	following  atomic.Bool
+	refreshing sync.Mutex // held from the reading of policy files until decisions follow them
 
 	labelling sync.Mutex        // held until what a label takes is in force
 	carried   map[string]string // see decide.Labels; replaced, never changed
@@ -181,6 +182,8 @@ func (a *Arbiter) refresh() (changed bool) {
 	if a.opt.Fresh == nil {
 		return false
 	}
+	a.refreshing.Lock() // or what was read first could be put in the place of what was read last
+	defer a.refreshing.Unlock()
 	env, changed, err := a.opt.Fresh()
 	a.mu.Lock()
 	defer a.mu.Unlock()

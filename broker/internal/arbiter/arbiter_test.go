@@ -314,6 +314,28 @@ func TestRulesThatChangeWhileAQuestionWaits(t *testing.T) {
 	}
 }
 
+func TestWhatWasReadLastCounts(t *testing.T) {
+	var read atomic.Int64
+	a, _ := start(t, Options{Fresh: func() (decide.Env, bool, error) {
+		r := policy.Rule{Decision: policy.Allow, Reason: fmt.Sprint(read.Add(1))}
+		for range 8 { // here another may read, and be quicker
+			runtime.Gosched()
+		}
+		return decide.Env{Policy: func(policy.Query) (policy.Rule, bool) { return r, true }}, true, nil
+	}})
+	for range 200 {
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() { a.Refreshed() })
+		}
+		wg.Wait()
+		env, _ := a.environment()
+		if r, _ := env.Policy(policy.Query{}); r.Reason != fmt.Sprint(read.Load()) {
+			t.Fatalf("the policy files as they were read the %sth time count, of %d", r.Reason, read.Load())
+		}
+	}
+}
+
 func TestManyWaitForOneQuestion(t *testing.T) {
 	a, _ := start(t, Options{})
 	const n = 100
