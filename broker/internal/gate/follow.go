@@ -23,7 +23,6 @@ const (
 // followRules takes back what a changed policy file no longer gives, while the session runs: what is mounted raises no
 // question in which the change would be noticed.
 func (g *Grounds) followRules(review func()) {
-	state := g.s.Rules.Look()
 	select {
 	case <-g.over:
 		return
@@ -54,9 +53,10 @@ func (g *Grounds) followRules(review func()) {
 		}
 	}
 	var b [4096]byte
-	for {
+	state := g.s.Rules.Look()
+	for again := false; ; again = true { // the first time as well: the plan was made by what they said before
 		watch()
-		if now := g.s.Rules.Look(); now != state {
+		if now := g.s.Rules.Look(); now != state || !again {
 			state = now
 			review()
 		}

@@ -3,14 +3,11 @@
 package gate
 
 import (
-	"errors"
 	"os"
 	"path"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,9 +31,11 @@ type Mounts struct {
 	under  map[string]bool // files that are mounted below what was mounted over their directory later. Guarded by doing.
 	mu     sync.Mutex      // guards the tables, which every call that finds nothing looks at
 	grants map[string]mountGrant
-	lives  map[string]time.Duration   // how long what is about to be mounted stays
+	next   map[string]verdict         // what is about to be mounted
 	gone   map[string]bool            // mounts of the plan that were taken away
 	listed map[string]map[string]bool // directories whose names were shown, and those
+	// reviews is how often it was looked at what is to be taken back
+	reviews int
 }
 
 // mountGrant is something that an answer has mounted.
@@ -52,7 +51,7 @@ type mountGrant struct {
 const maxLayers = 8
 
 func NewMountGate(s *Session) *Mounts {
-	return &Mounts{Grounds: newGrounds(s), grants: map[string]mountGrant{}, lives: map[string]time.Duration{},
+	return &Mounts{Grounds: newGrounds(s), grants: map[string]mountGrant{}, next: map[string]verdict{},
 		gone: map[string]bool{}, under: map[string]bool{}, listed: map[string]map[string]bool{}}
 }
 
@@ -86,6 +85,7 @@ func (g *Mounts) answer(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 	case q.Kind == policy.KindExec && g.s.In.Only != nil:
 		return notify.Answer{}
 	}
+	reviews := g.reviewed(0)
 	v := ask()
 	if v.Decision != decide.Allow {
 		return notify.Answer{Errno: syscall.Errno(v.Errno)}
@@ -127,32 +127,12 @@ func (g *Mounts) answer(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 	default: // it is handed over
 		return out
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case !v.Life.Lasts():
-		g.lives[at] = onceFor
-	case v.Life == decide.Until:
-		g.lives[at] = time.Until(v.Until)
-	default:
-		delete(g.lives, at)
-	}
+	g.expect(at, v, reviews)
 	return out
 }
 
 // End ends the agent.
 func (g *Mounts) End() { g.close(func() {}) }
-
-// expire takes a grant back after a while, if the answer said so. The while begins when it is mounted.
-func (g *Mounts) expire(p string) {
-	g.mu.Lock()
-	after, ok := g.lives[p]
-	delete(g.lives, p)
-	g.mu.Unlock()
-	if ok {
-		lapse(after, func() { _ = g.takeBack(func(q string) bool { return host.Within(q, p) }) })
-	}
-}
 
 // Graft mounts a file or tree of the host's at its own place.
 func (g *Mounts) Graft(p string, write bool) error {
@@ -181,7 +161,11 @@ func (g *Mounts) Graft(p string, write bool) error {
 	g.doing.Lock()
 	defer g.doing.Unlock()
 	have, ok := g.grant(p)
-	defer g.expire(p)
+	g.mu.Lock()
+	by := g.next[p]
+	delete(g.next, p)
+	g.mu.Unlock()
+	defer g.expire(p, by.life)
 	if ok && have.dev == m.dev && have.ino == m.ino && (have.mode == grants.RW || !write) {
 		return nil
 	}
@@ -200,10 +184,7 @@ func (g *Mounts) Graft(p string, write bool) error {
 	if err := g.agent.Graft(g.graft(p, &st, write)); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	g.grants[p] = m
-	g.mu.Unlock()
-	return nil
+	return g.enter(p, m, by)
 }
 
 func (g *Mounts) grant(p string) (mountGrant, bool) {
@@ -235,57 +216,6 @@ func (g *Mounts) GraftFor(pid int, rel, p string) error {
 	}
 	g.under[p] = true
 	return nil
-}
-
-// ungraft takes mounts away, and then what they have covered. g.doing is held.
-func (g *Mounts) ungraft(which func(string) bool) (err error) {
-	var list []string
-	g.mu.Lock()
-	for q := range g.grants {
-		if which(q) {
-			list = append(list, q)
-		}
-	}
-	g.mu.Unlock()
-	slices.Sort(list)
-	for _, q := range list {
-		m, _ := g.grant(q)
-		var uerr error
-		for range m.layers { // EINVAL: it lay in a mount that has gone
-			if uerr = g.agent.Ungraft(q, nil); errors.Is(uerr, unix.EINVAL) || errors.Is(uerr, unix.ENOENT) {
-				uerr = nil
-				break
-			}
-		}
-		if uerr != nil {
-			err = errors.Join(err, uerr)
-			continue
-		}
-		g.mu.Lock()
-		delete(g.grants, q)
-		g.mu.Unlock()
-		// They come into sight with it.
-		for u := range g.under {
-			if host.Within(u, q) && g.agent.Ungraft(u, nil) == nil {
-				delete(g.under, u)
-			}
-		}
-	}
-	return err
-}
-
-func (g *Mounts) takeBack(which func(string) bool) error {
-	g.doing.Lock()
-	defer g.doing.Unlock()
-	return g.ungraft(which)
-}
-
-// Forget takes back what was mounted at a path, above or below it: new accesses ask again.
-func (g *Mounts) Forget(p string) error {
-	if !g.Able() {
-		return nil
-	}
-	return g.takeBack(func(q string) bool { return host.Within(q, p) || host.Within(p, q) })
 }
 
 // Place makes a directory or link that leads to what may be mounted.
@@ -415,30 +345,3 @@ func (g *Mounts) Denied(p string) (bool, syscall.Errno) { return g.s.View.Denied
 
 // Served lists the directories that this process serves.
 func (g *Mounts) Served() []string { return g.s.View.Served() }
-
-// review takes back what would not be given any more.
-func (g *Mounts) review() {
-	g.mu.Lock()
-	held := make(map[string]mountGrant, len(g.grants))
-	for p, m := range g.grants {
-		held[p] = m
-	}
-	g.mu.Unlock()
-	for p, m := range held {
-		// A tree that may be written by now is to be mounted anew.
-		if g.holds(p, m) && !(m.mode == grants.RO && m.dir && g.writable(p)) {
-			continue
-		}
-		g.warn(g.takeBack(func(q string) bool { return p == q }))
-	}
-	g.reviewPlan(g.withdraw)
-}
-
-// holds says whether what was mounted would be now. A file may have been for running it only.
-func (g *Mounts) holds(p string, m mountGrant) bool {
-	if g.stands(p, m.mode) {
-		return true
-	}
-	return !m.dir && g.s.Arbiter.Stands(decide.Ask{Op: "exec", Kind: policy.KindExec, Path: p}).Decision == decide.Allow &&
-		!g.s.Arbiter.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: p})
-}

@@ -22,6 +22,7 @@ var (
 	errHoldsSocket = errors.New("a socket of the host lies in it, and a mount would let everybody connect to it")
 	errNeedsTree   = errors.New(notify.NeedsTree)
 	errReplaced    = errors.New("the host has put something else in its place")
+	errTakenBack   = errors.New("what allowed it was taken back meanwhile")
 )
 
 // searchedFor is how many names of a tree are looked at; a larger one counts as holding a socket.

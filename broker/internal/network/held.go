@@ -57,10 +57,37 @@ func (n *Network) decideHeld(dst netip.AddrPort, f flow) {
 	if !isName {
 		host = dst.Addr().String()
 	}
-	by, made := n.raw, n.rules.times()
-	v := n.o.Ask(n.ctx, n.whois(who{f.src, "tcp"}).ask(host, dst.Port()))
-	var err error
-	if v.Decision == decide.Allow {
+	by := n.raw
+	allowed, err := n.openHeld(dst, f, host, isName)
+	if err == nil && !allowed {
+		by = n.back // who decided has recorded it
+		err = n.rules.refuse(dst, denyLife)
+	}
+	n.mu.Lock()
+	packets := n.held[dst]
+	delete(n.held, dst)
+	n.mu.Unlock()
+	if err != nil {
+		n.o.Note(Event{Op: "connect", Host: host, Addr: dst.Addr(), Port: dst.Port(), Proto: "tcp", Failed: true,
+			Reason: err.Error()})
+		return
+	}
+	for _, p := range packets {
+		n.inject(p, by)
+	}
+}
+
+// openHeld asks about a destination, and opens it. What decides about it may change while a person is waited for.
+func (n *Network) openHeld(dst netip.AddrPort, f flow, host string, isName bool) (allowed bool, err error) {
+	for opened := false; ; opened = true {
+		made := n.rules.times()
+		v := n.o.Ask(n.ctx, n.whois(who{f.src, "tcp"}).ask(host, dst.Port()))
+		if v.Decision != decide.Allow {
+			if opened {
+				n.shut(host)
+			}
+			return false, nil
+		}
 		life := keptLife
 		switch {
 		case !v.Life.Lasts():
@@ -69,27 +96,10 @@ func (n *Network) decideHeld(dst netip.AddrPort, f flow) {
 			life = max(time.Second, min(life, time.Until(v.Until)))
 		}
 		list := n.answered(v, dst.Port(), isName)
-		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err == nil {
-			n.names.recordOpened(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
+		n.names.recordOpened(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life) // before it is open
+		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err != errRemade {
+			return true, err
 		}
-	} else {
-		by = n.back // who decided has recorded it
-		err = n.rules.refuse(dst, denyLife)
-	}
-	n.mu.Lock()
-	packets := n.held[dst]
-	delete(n.held, dst)
-	n.mu.Unlock()
-	if err == errRemade {
-		return // the packets come again
-	}
-	if err != nil {
-		n.o.Note(Event{Op: "connect", Host: host, Addr: dst.Addr(), Port: dst.Port(), Proto: "tcp", Failed: true,
-			Reason: err.Error()})
-		return
-	}
-	for _, p := range packets {
-		n.inject(p, by)
 	}
 }
 

@@ -83,6 +83,7 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 // Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist
 // stay.
 func (n *Network) Reconsider() {
+	n.rules.renew() // what is opened from here on was decided by the rules of this moment
 	if err := n.redecide(); err != nil {
 		n.lost("having changed rules about addresses act, so that no address is reached: " + err.Error())
 	}
@@ -99,13 +100,18 @@ func (n *Network) Reconsider() {
 			gone = gone || h.Name == "" && n.o.Stands(hostAsk(name, p.lo)).Decision != decide.Allow
 		}
 		if gone {
-			n.Forget(name)
+			n.shut(name)
 		}
 	}
 }
 
 // Forget closes what a name opened and no other name did; the next program that wants it is decided about anew.
 func (n *Network) Forget(name string) {
+	n.rules.renew()
+	n.shut(name)
+}
+
+func (n *Network) shut(name string) {
 	n.names.forgetAnswers(name)
 	for addr, keep := range n.names.forgetOpenings(name) {
 		if err := n.rules.shut(addr, keep); err != nil {

@@ -310,6 +310,7 @@ func (n *Network) serveNames(udp, tcp *os.File) error {
 		}
 		return n.rules.admit(a, j.ports, life, j.made)
 	}
+	n.names.shut = n.shut
 	pc, err := net.FilePacketConn(udp)
 	if err != nil {
 		return fmt.Errorf("serving names: %w", err)

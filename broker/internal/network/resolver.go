@@ -23,6 +23,7 @@ type resolver struct {
 	up     *upstream
 	judge  func(context.Context, peer.Host, who) judgement // blocks while somebody is asked
 	admit  func([]netip.Addr, judgement, time.Duration) error
+	shut   func(name string) // closes what a name opened
 	closed func(netip.Addr) bool
 	why    func(netip.Addr) string // one is closed
 	denied func(peer.Host) bool    // by a rule that names it
@@ -103,17 +104,8 @@ func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) an
 	if err != nil || name.Name == "" || q.Class != dnsmessage.ClassINET {
 		return refused
 	}
-	switch q.Type {
-	case dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeCNAME, dnsmessage.TypeMX, dnsmessage.TypeNS,
-		dnsmessage.TypeSOA, dnsmessage.TypeSRV, dnsmessage.TypeTXT, dnsmessage.TypePTR, typeHTTPS, typeSVCB:
-	default:
-		return answer{code: dnsmessage.RCodeNotImplemented}
-	}
-	if a, ok := local(name.Name, q); ok {
+	if a, ok := r.ours(name.Name, q); ok {
 		return a
-	}
-	if slices.Contains(r.served, name.Name) {
-		return servedAt(q)
 	}
 	k := key{name.Name, q.Type}
 	if a, ok := r.cached(k); ok {
@@ -151,14 +143,37 @@ func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) an
 			": names themselves can carry data"})
 		return answer{code: dnsmessage.RCodeServerFailure}
 	}
-	a, ok := r.fetch(ctx, q, name, j, w)
+	a, ok := r.fetch(ctx, q, name, w)
 	if !ok {
 		return a
+	}
+	if j, err = r.open(ctx, name, w, a, j); !j.allow {
+		return refused
+	} else if err != nil {
+		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
+		return answer{code: dnsmessage.RCodeServerFailure}
 	}
 	r.mu.Lock()
 	e.a, e.expires, e.ports, e.failed = a, time.Now().Add(time.Duration(a.ttl)*time.Second), j.ports, false
 	r.mu.Unlock()
 	return a
+}
+
+// ours answers what servers outside are not asked.
+func (r *resolver) ours(name string, q dnsmessage.Question) (answer, bool) {
+	switch q.Type {
+	case dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeCNAME, dnsmessage.TypeMX, dnsmessage.TypeNS,
+		dnsmessage.TypeSOA, dnsmessage.TypeSRV, dnsmessage.TypeTXT, dnsmessage.TypePTR, typeHTTPS, typeSVCB:
+	default:
+		return answer{code: dnsmessage.RCodeNotImplemented}, true
+	}
+	if a, ok := local(name, q); ok {
+		return a, true
+	}
+	if slices.Contains(r.served, name) {
+		return servedAt(q), true
+	}
+	return answer{}, false
 }
 
 // Types that dnsmessage has no name for.
@@ -175,9 +190,8 @@ func slow(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// fetch asks upstream and opens what the answer holds before anybody hears it.
-func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.Host, j judgement,
-	w who) (answer, bool) {
+// fetch asks upstream.
+func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.Host, w who) (answer, bool) {
 	failed := answer{code: dnsmessage.RCodeServerFailure}
 	r.mu.Lock()
 	if len(r.sent) < maxEntries {
@@ -211,21 +225,36 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
 	}
+	return a, true
+}
+
+// open opens what an answer holds before anybody hears it, by a judgement that stands: while a server or a person was
+// waited for, another may have become due.
+func (r *resolver) open(ctx context.Context, name peer.Host, w who, a answer, j judgement) (judgement, error) {
 	life := time.Duration(a.ttl)*time.Second + grace
-	r.recordOpened(name.Name, a.addrs, j, life) // before the address is open
-	if err := r.admit(a.addrs, j, life); err != nil {
-		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
-		return failed, false
+	for {
+		r.recordOpened(name.Name, a.addrs, j, life) // before the address is open
+		err := r.admit(a.addrs, j, life)
+		if err == nil {
+			break
+		}
+		if err != errRemade {
+			return j, err
+		}
+		if j = r.judge(ctx, name, w); !j.allow {
+			r.shut(name.Name)
+			return j, nil
+		}
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if len(r.names) > maxEntries {
 		clear(r.names)
 	}
 	for _, ip := range a.addrs {
 		r.names[ip] = name.Name
 	}
-	r.mu.Unlock()
-	return a, true
+	return j, nil
 }
 
 // nameOf is the name that led to an address.

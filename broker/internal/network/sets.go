@@ -39,10 +39,19 @@ func (r *rules) isRefused(a netip.AddrPort) bool {
 	return time.Now().Before(r.open[e.set+string(e.key)])
 }
 
-// errRemade says that what was decided about was decided without labels that the session carries by now.
-var errRemade = errors.New("what the session has read has changed meanwhile")
+// errRemade says that it was decided by rules, answers or labels that are others by now.
+var errRemade = errors.New("what decides about it has changed meanwhile")
 
-// times is how often the table was made anew.
+// renew has nothing opened any more that was decided about before.
+func (r *rules) renew() {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.made++
+	}
+}
+
+// times is how often what was decided before became void.
 func (r *rules) times() int {
 	if r == nil {
 		return 0
@@ -65,7 +74,7 @@ func (r *rules) limit(o *Options, closed []netip.Prefix) error {
 	return r.setUp(o, closed)
 }
 
-// admit opens addresses for the ports for as long as life, if the table is still the one that was made as the made-th.
+// admit opens addresses for the ports for as long as life, if nothing was renewed since the made-th time.
 // Ports that are no class are single ones.
 func (r *rules) admit(addrs []netip.Addr, list []ports, life time.Duration, made int) error {
 	r.mu.Lock()

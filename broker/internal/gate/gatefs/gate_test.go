@@ -479,6 +479,32 @@ func TestGateRevoke(t *testing.T) {
 	}
 }
 
+// A verdict counts only as long as nothing was taken back since: it would be mounted after that.
+func TestGateRevokedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(*grants.Gate) error{
+		"answers": func(g *grants.Gate) error { _, err := g.RevokeAll("/home/u/d"); return err },
+		"rules": func(g *grants.Gate) error {
+			return g.Review(func(string, grants.Mode, bool, bool) bool { return false })
+		},
+	} {
+		sb, a, _ := home(t, Options{})
+		a.set(func(_ context.Context, r grants.Request) grants.Answer {
+			a.set(deny)
+			if err := take(sb.srv.Grants); err != nil { // the verdict is a yes of before
+				t.Error(err)
+			}
+			return grants.Answer{Allow: true, Path: "/home/u/d"}
+		})
+		sb.refuse("home/u", "cat d/f", "Permission denied")
+		if n, _ := sb.counts(); n != 0 {
+			t.Errorf("%s: granted by what was taken back", name)
+		}
+		a.set(allow)
+		sb.untilSays("home/u", "cat d/f", "granted")
+	}
+}
+
 func TestGateOldDescriptor(t *testing.T) {
 	t.Parallel()
 	sb, _, _ := home(t, Options{Walk: true})

@@ -25,6 +25,7 @@ type Gate struct {
 	leaving   map[string]chan struct{} // what is being unmounted; each is closed when it is
 	statics   []string
 	waiting   int
+	reviews   int // how often it was looked at what is to be taken back
 }
 
 // ErrServe is a Mounter's answer to Graft for what must not be mounted: the server shows it itself, where a socket of

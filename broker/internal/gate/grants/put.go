@@ -12,8 +12,7 @@ func (gt *Gate) put(r Request) (*question, func()) {
 	gt.questions[key] = q
 	return q, func() {
 		defer cancel()
-		a := gt.opts.Ask(ctx, r)
-		gt.mu.Lock()
+		a := gt.ask(ctx, r)
 		var g *Grant
 		open := gt.questions[key] == q // else a grant above it has settled it
 		if open {
@@ -27,5 +26,21 @@ func (gt *Gate) put(r Request) (*question, func()) {
 		if g != nil {
 			gt.mount(g)
 		}
+	}
+}
+
+// ask returns with an answer that stands, and with gt.mu held. What was taken back between a verdict and its mount would
+// be mounted otherwise.
+func (gt *Gate) ask(ctx context.Context, r Request) Answer {
+	for {
+		gt.mu.Lock()
+		reviews := gt.reviews
+		gt.mu.Unlock()
+		a := gt.opts.Ask(ctx, r)
+		gt.mu.Lock()
+		if !a.Allow || a.Once || gt.reviews == reviews {
+			return a
+		}
+		gt.mu.Unlock()
 	}
 }

@@ -39,6 +39,7 @@ func (gt *Gate) Review(stands func(p string, m Mode, mounted, names bool) bool) 
 	}
 	held := make(map[string]standing)
 	gt.mu.Lock()
+	gt.reviews++
 	for p, g := range gt.grants {
 		if !g.planned {
 			held[p] = standing{g.mode, g.Ready() && !g.served, g.names}
@@ -65,6 +66,7 @@ func (gt *Gate) RevokeBelow(p string) error {
 
 func (gt *Gate) revoke(which func(string) bool) (n int, err error) {
 	gt.mu.Lock()
+	gt.reviews++
 	var list []string
 	for q, g := range gt.grants {
 		if !g.planned && which(q) {
