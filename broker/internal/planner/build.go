@@ -249,26 +249,36 @@ func (v *view) collect() error {
 var reserved = [...]string{"/proc", "/dev", "/sys"}
 
 func (v *view) checkGrant(g Grant) error {
-	if strings.IndexByte(g.Path, 0) >= 0 || len(g.Path) > 4095 {
-		return &Refusal{What: fmt.Sprintf("%s (%s): not a path", plan.Bytes(g.Path).Quote(), g.Why)}
+	canon, err := v.in.checkPlace(&g)
+	if err != nil {
+		return err
 	}
-	canon, _, st, _ := host.Resolve(v.in.FS, g.Path)
+	return v.checkSecrets(g, canon)
+}
+
+// checkPlace says where a grant leads, or why nothing can be granted there: in either case without looking into it.
+func (in *Input) checkPlace(g *Grant) (canon string, err error) {
+	if strings.IndexByte(g.Path, 0) >= 0 || len(g.Path) > 4095 {
+		return "", &Refusal{What: fmt.Sprintf("%s (%s): not a path", plan.Bytes(g.Path).Quote(), g.Why)}
+	}
+	canon, _, st, _ := host.Resolve(in.FS, g.Path)
 	if canon == "/" && (g.Mode == Write || g.Mode == Scratch) {
-		return &Refusal{What: fmt.Sprintf("/ (%s) cannot be writable", g.Why),
+		return "", &Refusal{What: fmt.Sprintf("/ (%s) cannot be writable", g.Why),
 			Hint: "name the directory that the program should write"}
 	}
 	for _, r := range reserved {
 		if canon != "" && host.Within(canon, r) {
-			return &Refusal{What: fmt.Sprintf("%s (%s) is provided by the sandbox itself", plan.Bytes(g.Path).Quote(), g.Why)}
+			return "", &Refusal{What: fmt.Sprintf("%s (%s) is provided by the sandbox itself", plan.Bytes(g.Path).Quote(),
+				g.Why)}
 		}
 	}
 	if g.Explicit && !g.Socket && (st.Type == host.Socket || st.Type == host.Other) && canon != "" {
-		if _, err := v.in.FS.Lstat(canon); err == nil {
-			return &Refusal{What: fmt.Sprintf("%s (%s) is neither a file nor a directory", plan.Bytes(g.Path).Quote(), g.Why),
-				Hint: "sockets are granted with --socket"}
+		if _, err := in.FS.Lstat(canon); err == nil {
+			return "", &Refusal{What: fmt.Sprintf("%s (%s) is neither a file nor a directory", plan.Bytes(g.Path).Quote(),
+				g.Why), Hint: "sockets are granted with --socket"}
 		}
 	}
-	return v.checkSecrets(g, canon)
+	return canon, nil
 }
 
 // process finds the program and the place to start in.

@@ -91,6 +91,13 @@ func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 // outside. It is a *Refusal if a setting cannot be read that somebody inside could make readable.
 func (in *Input) Refer(env []string) error {
 	in.Outside = env
+	for i := range in.Grants { // what cannot be granted is not looked through
+		if g := &in.Grants[i]; !g.Closes {
+			if _, err := in.checkPlace(g); err != nil {
+				return err
+			}
+		}
+	}
 	settings, configs := GitSettings(env, in.Facts.Home), in.topConfigs()
 	in.atHome(env)
 	at, err := guard.Anywhere()

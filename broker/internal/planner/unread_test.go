@@ -112,6 +112,23 @@ func TestGitThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeGrantedIsNotLookedThrough: what is wrong with the place is said, not what could not be read in it.
+func TestWhatCannotBeGrantedIsNotLookedThrough(t *testing.T) {
+	t.Parallel()
+	for top, want := range map[string]string{"/proc": "provided by the sandbox itself", "/": "cannot be writable",
+		"/srv/p": "which cannot be read"} {
+		fs := closedFS{machine("/proc/7/.git/HEAD", "/srv/p/.git/HEAD"),
+			map[string]error{"/proc/7/.git": syscall.EACCES, "/srv/p/.git": syscall.EACCES}}
+		in := judging(request(valuesFS{}))
+		in.FS, in.Facts.UID = fs, 1000
+		in.Grants = grants(Write, "--rw", top)
+		var refused *Refusal
+		if err := in.Refer(nil); !errors.As(err, &refused) || !strings.Contains(refused.What, want) {
+			t.Errorf("%s: %v, want %q", top, err, want)
+		}
+	}
+}
+
 // TestTreeThatCannotBeLookedThrough: such a directory does not exist inside, in any mode, and that is said. The run
 // goes on, but not for a tree that is one itself.
 func TestTreeThatCannotBeLookedThrough(t *testing.T) {
