@@ -26,7 +26,7 @@ type Arbiter struct {
 	mu      sync.Mutex
 	env     decide.Env
 	stale   error // why the policy files cannot be relied upon at the moment
-	changes int   // of policy files, that were taken in
+	changes int   // of what the policy files allow
 	once    onceTable
 	walks   map[walkKey]time.Time // that were refused, until when
 	seen    seenTable
@@ -191,13 +191,15 @@ func (a *Arbiter) refresh() (changed bool) {
 	a.stale = err
 	if changed && err == nil {
 		a.env = env
+	}
+	if changed || first {
 		a.changes++
 		a.seen.clear()
 	}
 	return changed || first
 }
 
-// Refreshed takes changed policy files in and counts how often they had changed.
+// Refreshed takes changed policy files in and counts how often they had changed, or could not be read any more.
 func (a *Arbiter) Refreshed() int {
 	a.refresh()
 	a.mu.Lock()

@@ -305,8 +305,12 @@ func TestRulesThatChangeWhileAQuestionWaits(t *testing.T) {
 	if v := a.Ask(t.Context(), read("/h/g")); v.Decision != decide.Allow || asked.Load() != 1 {
 		t.Errorf("%v %s, asked %d times", v.Decision, v.Reason, asked.Load())
 	}
-	// Files that cannot be read any more allow nothing by themselves.
+	// Files that cannot be read any more allow nothing by themselves, and who follows them hears that once.
+	seen := a.Refreshed()
 	broken.Store(true)
+	if once, twice := a.Refreshed(), a.Refreshed(); once != seen+1 || twice != once {
+		t.Errorf("%d changes, then %d and %d", seen, once, twice)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if v := a.Ask(ctx, read("/h/i")); v.Decision == decide.Allow {
