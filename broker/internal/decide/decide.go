@@ -94,8 +94,7 @@ type Env struct {
 	InForce   func() []policy.Rule                        // policy.Store.InForce
 	Hidden    []policy.Hiding                             // policy.Effective.Concealed
 	// policy.Effective.Asks: asked about although something around is readable
-	Asks    []pathname.Pattern
-	Granted func(string, policy.Access) bool // open already by the profile's mounts; may be nil
+	Asks []pathname.Pattern
 	// Files says whether an option or a setting lets a file be written, whatever is asked about around it. May be nil.
 	Files    func(string) bool
 	Grants   *Grants // answers of this session; may be nil
@@ -364,15 +363,6 @@ func (env Env) clean(dir string, a policy.Access) bool {
 		return false
 	}
 	return dir != "/" && (env.Restricts == nil || !env.Restricts(dir, a, env.Now)) && !env.Grants.deniedBelow(dir, env.Now)
-}
-
-func (env Env) asks(path string) bool {
-	for _, p := range env.Asks {
-		if p.MatchTree(path) {
-			return true
-		}
-	}
-	return false
 }
 
 func (env Env) grantVerdict(a Ask, g Grant) Verdict {

@@ -111,11 +111,11 @@ func TestDecide(t *testing.T) {
 		"link itself not granted": {ask: Ask{Op: "read", Path: "/srv/l", Target: "/opt/x"}, rules: []policy.Rule{rule(t,
 			user, policy.KindPath, "/opt/**", policy.Read, policy.Allow)}, want: AskHuman, errno: syscall.EACCES, scope: File,
 			path: "/opt/x"},
-		"profile grants": {ask: read("/usr/x"), edit: func(e *Env) {
-			e.Granted = func(p string, a policy.Access) bool { return p == "/usr/x" && a == policy.Read }
+		"an option grants": {ask: read("/usr/x"), edit: func(e *Env) {
+			e.Files = func(p string) bool { return p == "/usr/x" }
 		}, want: Allow, scope: File, path: "/usr/x"},
-		"profile does not grant write": {ask: Ask{Op: "write", Path: "/usr/x"},
-			edit: func(e *Env) { e.Granted = func(p string, a policy.Access) bool { return a == policy.Read } }, want: AskHuman,
+		"an option grants another": {ask: Ask{Op: "write", Path: "/usr/x"},
+			edit: func(e *Env) { e.Files = func(p string) bool { return p == "/usr/y" } }, want: AskHuman,
 			errno: syscall.EACCES, scope: File, path: "/usr/x"},
 		"history by rule": {ask: Ask{Op: "create", Kind: policy.KindPath, Path: "/home/u/.lesshsQ"},
 			rules: []policy.Rule{rule(t, user, policy.KindPath, "/home/u/.lesshsQ", policy.Write, policy.Allow)}, want: Allow,
@@ -560,13 +560,11 @@ func TestStrangersAskNothing(t *testing.T) {
 	for _, trusted := range []bool{false, true} {
 		store := policy.Store{}.With(policy.ScopeProject, r)
 		store.ProjectTrusted = trusted
-		env := Env{Policy: store.Match, Unread: []string{"/h/.bashrc"}, Granted: func(string, policy.Access) bool {
-			return true
-		}}
+		env := Env{Policy: store.Match, Unread: []string{"/h/.bashrc"}, Files: func(string) bool { return true }}
 		for p, silent := range map[string]bool{"/etc/ld.so.preload": true, "/h/.bashrc": true, "/h/shown": false} {
 			env := env
 			if silent {
-				env.Granted = nil
+				env.Files = nil
 			}
 			v := Decide(Ask{Op: "read", Path: p}, env)
 			want := AskHuman

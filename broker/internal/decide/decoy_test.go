@@ -22,7 +22,7 @@ func TestDecoy(t *testing.T) {
 	}{
 		"asked":              {Env{}, AskHuman},
 		"allowed by a rule":  {Env{Policy: policy.Store{}.With(policy.ScopeUser, allow).Match}, AskHuman},
-		"granted":            {Env{Granted: func(string, policy.Access) bool { return true }}, AskHuman},
+		"granted":            {Env{Files: func(string) bool { return true }}, AskHuman},
 		"static":             {Env{Static: true}, Deny},
 		"--prompt allow":     {Env{NoPrompt: true, Unasked: Allow}, Deny},
 		"nobody to be asked": {Env{NoPrompt: true}, Deny},

@@ -10,15 +10,11 @@ const TemporaryOf = "a temporary name of "
 
 // given is what the run was started with: what the mounts give, and what replaces a file there.
 func (env Env) given(a Ask) (Verdict, bool) {
-	v := Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "granted by the profile", Path: a.Path}
 	switch {
 	case a.Kind == policy.KindHost || a.Kind == policy.KindSocket:
 		return Verdict{}, false
-	case env.Granted != nil && !env.asks(a.Path) && env.Granted(a.Path, a.access()):
-		return v, true
 	case a.Kind == policy.KindPath && a.access() != policy.Exec && env.Files != nil && env.Files(a.Path):
-		v.Reason = "granted to this run"
-		return v, true
+		return Verdict{Decision: Allow, Scope: File, Life: Session, Reason: "granted to this run", Path: a.Path}, true
 	}
 	return env.temporary(a)
 }
