@@ -29,8 +29,8 @@ func (gt *Gate) put(r Request) (*question, func()) {
 	}
 }
 
-// ask returns with an answer that stands, and with gt.mu held. What was taken back between a verdict and its mount would
-// be mounted otherwise.
+// ask returns with an answer that stands, and with gt.mu held. What was taken back between a verdict and its mount
+// would be mounted otherwise.
 func (gt *Gate) ask(ctx context.Context, r Request) Answer {
 	for {
 		gt.mu.Lock()
