@@ -91,13 +91,6 @@ func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 // outside. It is a *Refusal if a setting cannot be read that somebody inside could make readable.
 func (in *Input) Refer(env []string) error {
 	in.Outside = env
-	for i := range in.Grants { // what cannot be granted is not looked through
-		if g := &in.Grants[i]; !g.Closes {
-			if _, err := in.checkPlace(g); err != nil {
-				return err
-			}
-		}
-	}
 	settings, configs := GitSettings(env, in.Facts.Home), in.topConfigs()
 	in.atHome(env)
 	at, err := guard.Anywhere()
@@ -180,6 +173,9 @@ func (in *Input) trees(modes ...Mode) []string {
 	for i := range in.Grants {
 		g := &in.Grants[i]
 		if !slices.Contains(modes, g.Mode) || !g.guardable() {
+			continue
+		}
+		if _, err := in.checkPlace(g); err != nil { // it will be refused
 			continue
 		}
 		if canon, _, st, err := host.Resolve(in.FS, g.Path); err == nil && st.Type == host.Dir {
