@@ -50,7 +50,7 @@ func newAgentBlock() (*agentBlock, error) {
 
 // hand makes the next reply carry the descriptor in register r.
 func (b *agentBlock) hand(t *tape.Tape, r uint8) {
-	rights := unix.UnixRights(0)
+	rights := unix.UnixRights(-1)
 	copy(b.rights[:], rights)
 	b.hdr.Controllen = uint64(len(rights))
 	t.Poke(uintptr(unsafe.Pointer(&b.rights[unix.CmsgLen(0)])), r)
@@ -77,7 +77,9 @@ func launchAgent(b *agentBlock) (pid, errno uintptr) {
 			break
 		}
 		b.begun = 1
-		tape.Run(b.ops[:b.n&(agentOps-1)], &b.regs, &b.fault)
+		if !tape.Run(b.ops[:b.n&(agentOps-1)], &b.regs, &b.fault) {
+			b.hdr.Controllen = 0 // what was to be handed over is none: the kernel would send no answer at all
+		}
 		answer(b)
 		tape.Run(b.after[:], &b.regs, &b.late)
 	}
