@@ -13,8 +13,23 @@ const maxMade = 4096
 // Makings are what was made at paths at which the session was let make something. A path alone says nothing: the host
 // may have put something else there. It is safe for concurrent use.
 type Makings struct {
-	mu sync.Mutex
-	by map[string]guard.ID
+	doing sync.RWMutex
+	mu    sync.Mutex
+	by    map[string]guard.ID
+}
+
+// Do has f make or move something and note that, before anybody is told by Settled whose it is.
+func (m *Makings) Do(f func()) {
+	m.doing.Lock()
+	defer m.doing.Unlock()
+	f()
+}
+
+// Settled is Has when all that is being made is noted.
+func (m *Makings) Settled(p string, fd int) bool {
+	m.doing.RLock()
+	defer m.doing.RUnlock()
+	return m.Has(p, fd)
 }
 
 // Note remembers what is held as made at a path: its maker may move or remove it again.

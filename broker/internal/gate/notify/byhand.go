@@ -72,6 +72,9 @@ func (r *request) changeIn(objects []*object, dirs []int) {
 
 func (r *request) rights() rights { return rights{r.s.caps} }
 
+// make has f make or move something and note that, with the rights of an ordinary program.
+func (r *request) make(f func()) { r.s.makings.Do(func() { r.rights().without(f) }) }
+
 // done answers with what the host's kernel said.
 func (r *request) done(err error) {
 	if err == nil {
@@ -113,7 +116,7 @@ func (r *request) create(o *object, dir int) {
 	arg := map[string]int{"open": 2, "openat": 3, "creat": 1}[r.c.name]
 	var err error
 	mode := r.mode(arg)
-	r.rights().without(func() {
+	r.make(func() {
 		fd := -1
 		if fd, err = unix.Openat(dir, path.Base(o.path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|
 			unix.O_CLOEXEC, mode); err == nil {
@@ -125,6 +128,9 @@ func (r *request) create(o *object, dir int) {
 			o.fd, err = unix.Openat(dir, path.Base(o.path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		}
 	})
+	if err == unix.EEXIST && r.flags&unix.O_EXCL == 0 && r.again() { // somebody was quicker
+		return
+	}
 	if err != nil {
 		r.done(err)
 		return
@@ -139,7 +145,7 @@ func (r *request) makeName(o *object, dir int) (err error) {
 	switch r.c.op {
 	case "mkdir":
 		mode := r.mode(map[string]int{"mkdir": 1, "mkdirat": 2}[r.c.name])
-		r.rights().without(func() {
+		r.make(func() {
 			if err = unix.Mkdirat(dir, name, mode); err == nil {
 				r.s.makings.NoteAt(o.path, dir, name)
 				err = unix.Fchmodat(dir, name, mode, unix.AT_SYMLINK_NOFOLLOW)
@@ -188,10 +194,11 @@ func (r *request) move(objects []*object, dirs []int) (err error) {
 	}
 	from := names.Name{Dir: dirs[0], Base: path.Base(objects[0].path)}
 	to := names.Name{Dir: dirs[1], Base: path.Base(objects[1].path)}
-	r.rights().without(func() { err = names.Move(from, to, flags, objects[1].fd < 0) })
-	if err == nil {
-		r.s.makings.Moved(objects[0].path, objects[1].path)
-	}
+	r.make(func() {
+		if err = names.Move(from, to, flags, objects[1].fd < 0); err == nil {
+			r.s.makings.Moved(objects[0].path, objects[1].path)
+		}
+	})
 	return err
 }
 

@@ -83,9 +83,12 @@ func (r *request) gated(objects []*object) {
 	r.carryOut(objects[0])
 }
 
-// allowed puts a question about an object. Where the answer is no, or nobody waits for it any more, it answers the
-// call.
+// allowed puts a question about an object that is still where it was found. Where the answer is no, or nobody waits for
+// it any more, it answers the call.
 func (r *request) allowed(o *object, a Ask) (Answer, bool) {
+	if o.gone() && r.again() {
+		return Answer{}, false
+	}
 	answer, there := r.s.ask(&r.n, a)
 	switch {
 	case !there:

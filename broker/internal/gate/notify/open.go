@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +33,9 @@ func (r *request) open(o *object) {
 		write = r.made || op != "open-read"
 	}
 	source, err := s.source(o, write)
+	if err != nil && o.gone() && r.again() { // it was replaced on the host, or by another thread
+		return
+	}
 	if err != nil {
 		s.refuse(&r.n, op, o.decided(), unix.EACCES, err.Error())
 		return
@@ -94,6 +98,9 @@ func (s *server) detached(o *object, write bool) (int, error) {
 	pinned := os.NewFile(uintptr(dup), o.path)
 	defer pinned.Close()
 	tree, err := s.Opener.Detach(o.path, pinned, write)
+	if moved := beside(o.path, dup); err != nil && moved != o.path {
+		tree, err = s.Opener.Detach(moved, pinned, write)
+	}
 	if err != nil {
 		return -1, fmt.Errorf("detaching: %w", err)
 	}
@@ -102,6 +109,14 @@ func (s *server) detached(o *object, write bool) (int, error) {
 		return -1, fmt.Errorf("detaching: %w", err)
 	}
 	return unix.FcntlInt(tree.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+}
+
+// beside is where in its directory something is by now, or else where it was.
+func beside(was string, fd int) string {
+	if now, err := os.Readlink(ownFd(fd)); err == nil && path.Dir(now) == path.Dir(was) {
+		return now
+	}
+	return was
 }
 
 // checkDetached: the same object, on another mount, that is nosuid and nodev, and read-only unless it is to be written.

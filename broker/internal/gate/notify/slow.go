@@ -5,6 +5,7 @@ package notify
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/program"
 )
 
@@ -28,6 +30,33 @@ type request struct {
 	veil  bool // attributes show the type only
 	blind bool // a name leads into a foreign file system that is granted
 	made  bool // the file was made by this call: whatever it opens it for is allowed
+	tries int  // see again
+}
+
+// maxTries bounds how often what is renamed under a call has it walk anew.
+const maxTries = 8
+
+// again walks anew and goes on with what is found, if it may. The caller is through with the call then.
+func (r *request) again() bool {
+	if r.tries == maxTries {
+		return false
+	}
+	r.tries++
+	if objects, ok := r.walk(); ok {
+		defer closeAll(objects)
+		r.gated(objects)
+	}
+	return true
+}
+
+// gone says whether an object's name leads to another one by now, or to none.
+func (o *object) gone() bool {
+	if o.fd < 0 || o.native || o.astray || o.whole {
+		return false
+	}
+	is, err := names.IDAt(o.fd, "")
+	at, gone := names.IDAt(unix.AT_FDCWD, o.path)
+	return err == nil && (errors.Is(gone, unix.ENOENT) || gone == nil && at != is)
 }
 
 // slow hands a call on. A call that finds no room for its walk is walked here: a wait, not a refusal, since most such
@@ -256,7 +285,7 @@ func (r *request) question(o *object, op string) Ask {
 		if unix.Fstat(o.fd, &st) == nil {
 			a.Nlink, a.Dev, a.Ino = uint64(st.Nlink), uint64(st.Dev), st.Ino
 		}
-		a.Ours = r.s.makings.Has(a.Path, o.fd)
+		a.Ours = r.s.makings.Settled(a.Path, o.fd)
 		if o.typ == unix.S_IFLNK {
 			var buf [maxPath]byte
 			if k, err := unix.Readlinkat(o.fd, "", buf[:]); err == nil {
