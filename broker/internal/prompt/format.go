@@ -19,7 +19,7 @@ import (
 type Style struct {
 	Width int    // columns; what is longer is shortened in the middle
 	Home  string // shown as ~
-	Word  string // proves that the line is sbx's own, see NewWord
+	Word  string // stands before a question: on a terminal that programs write to it proves it sbx's own, see NewWord
 }
 
 // The least that is left of a name, so that a narrow terminal still shows which one it is.

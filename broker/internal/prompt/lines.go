@@ -18,21 +18,41 @@ func offersWalk(q *Question) bool {
 // Lines shows a question: who, what, where it leads, and the keys. What does not fit into a row goes on in the next.
 // sbx's own words are never cut; names are where they would take more than most rows, and ? shows those whole.
 func (s Style) Lines(q Question, most int) []string {
-	head := ""
-	if s.Word != "" {
-		head = "[" + s.Word + "] "
-	}
-	text := head + s.wants(&q, 1<<20)
+	head := s.head()
+	text := head + s.wants(&q, whole)
 	for _, keys := range [...]string{longKeys(&q), shortKeys(&q)} {
 		if len(text)+len(" - ")+len(keys) <= s.columns() {
 			return []string{text + " - " + keys}
 		}
 	}
-	rows := s.wrap(head+s.sentence(&q, 1<<20, false), 2)
+	rows := s.wrap(head+s.sentence(&q, whole, false), 2)
 	for room := most * s.columns(); len(rows) > most && room > leastName; room -= s.columns() / 2 {
 		rows = s.wrap(head+s.sentence(&q, room, false), 2)
 	}
 	return append(rows, s.wrap("  "+longKeys(&q), 2)...)
+}
+
+// Shown is all that the next key at a question is about, in rows: the names of several objects and the question, or
+// after the beginning of an answer what that makes it about. Nothing is shortened.
+func (s Style) Shown(q Question, typed []byte) []string {
+	return append(s.rows(&q, whole), s.next(q, typed, whole)...)
+}
+
+// next shows a question, or after the beginning of an answer what that makes it about, and the keys that may follow.
+func (s Style) next(q Question, typed []byte, most int) []string {
+	if len(typed) == 0 {
+		return s.Lines(q, most)
+	}
+	return append(s.wrap(s.Wide(q, typed[0]), 2),
+		s.wrap(s.head()+string(typed)+": "+Following(typed[0], &q), 2)...)
+}
+
+// head is what a question begins with.
+func (s Style) head() string {
+	if s.Word == "" {
+		return ""
+	}
+	return "[" + s.Word + "] "
 }
 
 func (s Style) columns() int { return max(s.Width, leastWidth) }

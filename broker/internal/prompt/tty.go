@@ -263,11 +263,7 @@ func (t *TTY) draw(d *dialog, q *Queue, qu Question) {
 	if qu.Words() && d.page == 0 { // all of them, or no key allows anything
 		most = whole
 	}
-	line := style.Lines(qu, most)
-	if len(d.typed) > 0 {
-		line = append(style.wrap(style.Wide(qu, d.typed[0]), 2), style.wrap("["+style.Word+"] "+string(d.typed)+": "+
-			Following(d.typed[0], &qu), 2)...)
-	}
+	line := style.next(qu, d.typed, most)
 	least := len(line)
 	if d.said != "" {
 		line = append(style.wrap(d.said, 2), line...)

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -143,17 +142,19 @@ func (m *Model) answer(k Key) []Action {
 	}
 	if m.now.Before(m.quietUntil) {
 		m.typed = nil
-		m.status = "another question is selected now: look, then press the key again"
+		m.status = "the question is another one now: look, then press the key again"
 		return nil
 	}
 	q := m.questions[i]
-	if m.cut == q.ID && k != 'n' {
-		m.typed = nil
-		m.status = "the screen has no room for all that this question is about: make it larger, or press n"
-		return nil
-	}
+	seen := m.drawn.question == q.ID && m.drawn.key == first(m.typed)
 	a, more, ok := prompt.Keys(append(m.typed, byte(k)), &q)
 	switch {
+	case ok && a.Allow && !seen:
+		m.typed = nil
+		m.status = "that was not on the screen yet: look, then press the key again"
+	case ok && a.Allow && !m.drawn.whole:
+		m.typed = nil
+		m.status = "not all of this is on the screen: make that larger, or press n"
 	case ok:
 		m.typed = nil
 		m.status = ""
@@ -161,8 +162,7 @@ func (m *Model) answer(k Key) []Action {
 		return []Action{{SID: q.SID, ID: q.ID, Answer: a}}
 	case more:
 		m.typed = append(m.typed, byte(k))
-		wide := prompt.Style{Home: m.opt.Home}.Wide(q, byte(k))
-		m.status = fmt.Sprintf("%c, then: %s; Esc takes it back: %s", rune(k), prompt.Following(byte(k), &q), wide)
+		m.status = "Esc takes back what was typed"
 	default:
 		if len(m.typed) > 0 {
 			m.status = ""

@@ -49,6 +49,16 @@ type session struct {
 	io       []int64 // bytes a second, read and written
 }
 
+// drawing is what the last View had of the selected question.
+type drawing struct {
+	question string // its id
+	key      string // the first of an answer that it was shown with
+	whole    bool   // there was room for all of it
+}
+
+// first is the key that an answer begins with, if one was typed: it says what the answer is about.
+func first(typed []byte) string { return string(typed[:min(len(typed), 1)]) }
+
 type decision struct {
 	when     time.Time
 	question prompt.Question
@@ -69,8 +79,8 @@ type Model struct {
 	session    string // id of the selected one
 	typed      []byte
 	details    bool
-	cut        string // id of the question of whose names the screen has no room for all
-	confirm    bool   // x was pressed
+	drawn      drawing
+	confirm    bool // x was pressed
 	quietUntil time.Time
 }
 
@@ -110,6 +120,9 @@ func (m *Model) message(sid string, msg *control.Message) {
 		q := msg.Question()
 		q.SID = sid // the socket it came through, not what the line says
 		if i := m.find(q.ID); i >= 0 {
+			if q.ID == m.question && about(q) != about(m.questions[i]) {
+				m.changed()
+			}
 			m.questions[i] = q
 		} else {
 			m.questions = append(m.questions, q)
@@ -163,13 +176,25 @@ func (m *Model) find(id string) int {
 	return slices.IndexFunc(m.questions, func(q prompt.Question) bool { return q.ID == id })
 }
 
+// about is what an answer to a question is about; how many accesses wait for it is not part of that.
+func about(q prompt.Question) string {
+	q.Merged = 0
+	return prompt.Style{}.Whole(q)
+}
+
+// changed gives the person time to see that keys are about something else now.
+func (m *Model) changed() {
+	m.typed = nil
+	m.quietUntil = m.now.Add(quietFor)
+}
+
 // reselect moves a selection whose object is gone, and then gives the person time to notice.
 func (m *Model) reselect() {
 	if m.find(m.question) < 0 {
 		m.question, m.typed = "", nil
 		if len(m.questions) > 0 {
 			m.question = m.questions[0].ID
-			m.quietUntil = m.now.Add(quietFor)
+			m.changed()
 		}
 	}
 	if !slices.ContainsFunc(m.sessions, func(s session) bool { return s.info.SID == m.session }) {

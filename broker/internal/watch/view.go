@@ -43,6 +43,7 @@ func (p *page) add(style, text string) {
 
 // View is the screen: height lines of at most width columns, ASCII and, with colour, SGR sequences.
 func (m *Model) View(width, height int) []string {
+	m.drawn = drawing{}
 	p := &page{width: max(width, 1), color: m.opt.Color}
 	if width < 30 || height < 6 {
 		p.add(plain, fmt.Sprintf("%d questions", len(m.questions)))
@@ -50,27 +51,18 @@ func (m *Model) View(width, height int) []string {
 		return p.lines[:min(max(height, 1), len(p.lines))]
 	}
 	p.add(bold, fmt.Sprintf("sbx watch   %s, %s", count(len(m.sessions), "session"), count(len(m.questions), "question")))
-	foot := m.footer(width)
-	room := height - 1 - len(foot)
-	// Questions matter most: the others get what is left of a quarter of the screen each.
-	ns := min(len(m.sessions), max(height/4, 1))
-	nr := min(len(m.recent), max(height/5, 0))
-	used := m.used(p.width)
-	used = used[:min(len(used), height/8)]
-	if room < 14 {
-		nr, used = 0, nil
+	asked, more := m.asked(p.width), m.more(p.width)
+	foot := m.footer(width, height-len(p.lines)-1-len(asked))
+	s := m.share(p.width, height, height-len(p.lines)-len(foot), 1+len(asked)+len(more))
+	if s.sessions > 0 {
+		m.viewSessions(p, s.sessions-1)
 	}
-	nq := room - (ns + 1) - len(used)
-	if nr > 0 {
-		nq -= nr + 1
-	}
-	m.viewSessions(p, ns)
-	for _, line := range used {
+	for _, line := range s.used {
 		p.add(plain, line)
 	}
-	m.viewQuestions(p, max(nq-1, 0))
-	if nr > 0 {
-		m.viewRecent(p, nr)
+	m.viewQuestions(p, asked, more, s.questions-1)
+	if s.recent > 0 {
+		m.viewRecent(p, s.recent-1)
 	}
 	for len(p.lines) < height-len(foot) {
 		p.add(plain, "")
@@ -82,6 +74,48 @@ func (m *Model) View(width, height int) []string {
 	return p.lines
 }
 
+// shares are how many rows each part of the screen gets, with its headline; 0 leaves it out.
+type shares struct {
+	sessions, questions, recent int
+	used                        []string
+}
+
+// share divides the room. Questions matter most: the others get what is left, at most a quarter of the screen each,
+// and nothing that the selected question needs, unless keys go to the sessions.
+func (m *Model) share(width, height, room, need int) (s shares) {
+	s.sessions = 1 + min(len(m.sessions), max(height/4, 1))
+	if n := min(len(m.recent), height/5); n > 0 && room >= 14 {
+		s.recent = 1 + n
+	}
+	if s.used = m.used(width); room < 14 {
+		s.used = nil
+	}
+	s.used = s.used[:min(len(s.used), height/8)]
+	for {
+		s.questions = room - s.sessions - len(s.used) - s.recent
+		switch {
+		case s.questions >= need || m.onSessions || len(m.questions) == 0:
+			return s
+		case s.recent > 0:
+			s.recent = less(s.recent)
+		case len(s.used) > 0:
+			s.used = s.used[:len(s.used)-1]
+		case s.sessions > 0:
+			s.sessions = less(s.sessions)
+		default:
+			return s
+		}
+	}
+}
+
+// less takes a row from a part of the screen, of which no headline alone is left.
+func less(rows int) int {
+	if rows <= 2 {
+		return 0
+	}
+	return rows - 1
+}
+
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -89,26 +123,18 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (m *Model) footer(width int) []string {
-	keys := []string{"o once", "s session", "h hour", "f forever", "p project", "d dir", "t tree", "n no", "v never",
-		"j/k move", "? why", "Tab sessions", "q quit"}
+// footer is what was said last, in as many rows as there is room for, and the keys that are no answers.
+func (m *Model) footer(width, room int) []string {
+	keys := "j/k move  ? why  Tab sessions  q quit"
 	if m.onSessions {
-		keys = []string{"j/k move", "x kill", "Tab questions", "q quit"}
+		keys = "j/k move  x kill  Tab questions  q quit"
 	}
-	out := []string{m.status}
-	line := ""
-	for _, k := range keys {
-		if line != "" && len(line)+2+len(k) > width {
-			out = append(out, line)
-			line = ""
-		}
-		if line != "" {
-			line += "  "
-		}
-		line += k
+	most := min(max(room-1, 1), 3)
+	out := prompt.Wrap(m.status, width, 2, true)
+	for n := most * width; len(out) > most; n -= width / 4 {
+		out = prompt.Wrap(prompt.Shorten(m.status, n), width, 2, true)
 	}
-	out = append(out, line)
-	return out[:min(len(out), 3)]
+	return append(out, keys)
 }
 
 // window returns the part of n rows, of which sel must be seen, that fits room.
@@ -243,7 +269,8 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dh", int(d.Hours()))
 }
 
-func (m *Model) viewQuestions(p *page, rows int) {
+// viewQuestions lists the questions, a row each, with the selected one whole in its place.
+func (m *Model) viewQuestions(p *page, asked, more []string, rows int) {
 	p.add(bold, "QUESTIONS")
 	if len(m.questions) == 0 {
 		if rows > 0 {
@@ -251,48 +278,52 @@ func (m *Model) viewQuestions(p *page, rows int) {
 		}
 		return
 	}
+	m.drawn = drawing{m.question, first(m.typed), len(asked) <= rows}
+	asked = asked[:min(len(asked), max(rows, 0))]
+	more = more[:min(len(more), max(rows-len(asked), 0))]
 	sel := m.find(m.question)
-	more := m.about(sel, p.width-4)
-	if m.cut = ""; len(more) > rows-1 {
-		m.cut = m.question
-	}
-	if m.details && sel >= 0 {
-		more = prompt.Style{Home: m.opt.Home, Width: p.width - 4}.Details(m.questions[sel])
-	}
-	more = more[:min(len(more), max(rows-1, 0))]
-	from, to := window(len(m.questions), sel, max(rows-len(more), 1))
+	from, to := window(len(m.questions), sel, max(rows-len(asked)-len(more)+1, 1))
 	for i, q := range m.questions[from:to] {
-		style, mark := yellow, ' '
-		if i+from == sel && !m.onSessions {
-			style, mark = reverse, '>'
-		}
-		head := fmt.Sprintf("%c%s %-8s %4s ", mark, q.ID[:min(len(q.ID), 6)], cut(q.SID, 8), age(m.now.Sub(q.Time)))
-		if p.width < 60 {
-			head = string(mark)
-		}
-		p.add(style, head+prompt.Style{Home: m.opt.Home, Width: p.width - len(head)}.Wants(q))
 		if i+from == sel {
+			style, mark := reverse, "> "
+			if m.onSessions {
+				style, mark = yellow, "  "
+			}
+			for _, l := range asked {
+				p.add(style, mark+l)
+				mark = "  "
+			}
 			for _, l := range more {
 				p.add(plain, "    "+l)
 			}
+			continue
 		}
+		head := fmt.Sprintf("  %s %-8s %4s ", q.ID[:min(len(q.ID), 6)], cut(q.SID, 8), age(m.now.Sub(q.Time)))
+		if p.width < 60 {
+			head = "  "
+		}
+		p.add(yellow, head+prompt.Style{Home: m.opt.Home, Width: p.width - len(head)}.Wants(q))
 	}
 }
 
-// about is what a key at the selected question is about, where that is more than one name: it has to be on the screen,
-// all of it.
-func (m *Model) about(sel, width int) []string {
-	if sel < 0 {
+// asked is the selected question as a terminal asks it, all of it, behind its session, its id and its age.
+func (m *Model) asked(width int) []string {
+	i := m.find(m.question)
+	if i < 0 {
 		return nil
 	}
-	style, q := prompt.Style{Home: m.opt.Home, Width: width}, &m.questions[sel]
-	switch {
-	case q.Many():
-		return style.Names(q)
-	case q.Words():
-		return prompt.Wrap(style.Whole(*q), width, 2, true)
+	q := m.questions[i]
+	head := fmt.Sprintf("%s %s %s", q.SID, q.ID[:min(len(q.ID), 6)], age(m.now.Sub(q.Time)))
+	return prompt.Style{Home: m.opt.Home, Width: width - 2, Word: head}.Shown(q, m.typed)
+}
+
+// more is what stands behind the key ?.
+func (m *Model) more(width int) []string {
+	i := m.find(m.question)
+	if i < 0 || !m.details {
+		return nil
 	}
-	return nil
+	return prompt.Style{Home: m.opt.Home, Width: width - 4}.Details(m.questions[i])
 }
 
 func (m *Model) viewRecent(p *page, rows int) {

@@ -1,0 +1,113 @@
+package watch
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sbx.example/sbx/broker/internal/control"
+	"sbx.example/sbx/broker/internal/prompt"
+	"sbx.example/sbx/broker/plan"
+)
+
+// text is what a screen says, with the breaks between rows taken out.
+func text(m *Model, width, height int) string {
+	var b strings.Builder
+	for _, l := range m.View(width, height) {
+		b.WriteString(strings.TrimLeft(l, " >"))
+	}
+	return b.String()
+}
+
+// long is a question of which the middle matters, in a session with a long name.
+func long() (*Model, prompt.Question) {
+	q := prompt.Question{ID: qid(5), SID: "mcp-a-server-with-a-name", Op: "write", PID: 4,
+		Exe:  "/usr/bin/" + strings.Repeat("run-", 9) + "evil-" + strings.Repeat("run-", 9) + "x",
+		Path: "/srv/" + strings.Repeat("deep/", 12) + "evil/" + strings.Repeat("deep/", 12) + "notes.txt",
+	}
+	m := filled(Options{})
+	m.questions = []prompt.Question{q}
+	m.Update(Event{}, t0)
+	return m, q
+}
+
+// TestWhatAKeyIsAboutIsWhole: who asks, where, for what, and what a key makes the answer about stand on the screen, all
+// of it, before a key allows anything.
+func TestWhatAKeyIsAboutIsWhole(t *testing.T) {
+	later := t0.Add(time.Minute)
+	for _, width := range []int{30, 40, 60, 80, 120} {
+		m, q := long()
+		shown := text(m, width, 40)
+		for what, want := range map[string]string{"session": q.SID + " ", "program": strings.TrimPrefix(q.Exe, "/usr/bin/"),
+			"path": " " + q.Path, "keys": "[t]ree / [n]o / ne[v]er [?]"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%d columns lack the %s:\n%s", width, what, strings.Join(m.View(width, 40), "\n"))
+			}
+		}
+		m.Key('t', later)
+		if shown, dir := text(m, width, 40), strings.TrimSuffix(q.Path, "/notes.txt"); !strings.Contains(shown, dir) ||
+			!strings.Contains(shown, "t: [s]ession [h]our [f]orever [p]roject / [n]o / ne[v]er") {
+			t.Errorf("%d columns lack what t grants:\n%s", width, strings.Join(m.View(width, 40), "\n"))
+		}
+		if got := m.Key('s', later); len(got) != 1 || got[0].Answer.Scope != prompt.Tree {
+			t.Errorf("%d columns: the control: %+v", width, got)
+		}
+	}
+	for _, size := range [][2]int{{40, 10}, {80, 7}, {20, 5}} { // no room for it
+		m, _ := long()
+		m.View(80, 40)
+		m.View(size[0], size[1])
+		for _, keys := range []string{"o", "s", "f"} {
+			if got := m.Key(Key(keys[0]), later); got != nil || m.status == "" {
+				t.Errorf("%v: %s: %+v, %q", size, keys, got, m.status)
+			}
+		}
+		if len(m.Key('n', later)) != 1 {
+			t.Errorf("%v: n is not taken", size)
+		}
+	}
+}
+
+// TestKeysWaitForTheScreen: what was typed before the screen had what it is about allows nothing.
+func TestKeysWaitForTheScreen(t *testing.T) {
+	later := t0.Add(time.Minute)
+	for keys, status := range map[string]string{"ts": "not on the screen yet", "jo": "not on the screen yet"} {
+		m := filled(Options{})
+		m.View(80, 24)
+		for _, k := range keys {
+			if got := m.Key(Key(k), later); got != nil {
+				t.Errorf("%q in one piece: %+v", keys, got)
+			}
+		}
+		if !strings.Contains(m.status, status) {
+			t.Errorf("%q: %q", keys, m.status)
+		}
+		if got := press(m, later, keys[1:]); len(got) != 1 {
+			t.Errorf("%q: the control, with the screen between: %+v", keys, got)
+		}
+	}
+}
+
+// TestAChangedQuestionIsLookedAt: a question that is about something else now takes no key at once; one for which one
+// more access waits does.
+func TestAChangedQuestionIsLookedAt(t *testing.T) {
+	later := t0.Add(time.Minute)
+	for _, c := range []struct {
+		change func(*control.Message)
+		taken  bool
+	}{
+		{func(m *control.Message) { m.Path = plan.Bytes("/home/u/.ssh/id_ed25519") }, false},
+		{func(m *control.Message) { m.Merged = 2 }, true},
+	} {
+		m := filled(Options{})
+		msg := request(1, "/home/u/.config/gh/hosts.yml")
+		c.change(msg)
+		m.Update(Event{SID: "k3f9", Message: msg}, later)
+		if got := press(m, later.Add(quietFor/2), "s"); (len(got) == 1) != c.taken {
+			t.Errorf("at once: %+v, %q", got, m.status)
+		}
+		if got := press(m, later.Add(2*quietFor), "s"); len(got) != 1 {
+			t.Errorf("later: %+v, %q", got, m.status)
+		}
+	}
+}
