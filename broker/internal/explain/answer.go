@@ -38,22 +38,16 @@ func (x *Explainer) onHost(p string) string {
 
 // About answers for one word; e has what is known of it.
 func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Time) error {
-	ev := e.Event
-	if kind == "host" || kind == "" && !looksLikePath(word, x.Input.Facts.Cwd) {
-		name, port := splitHostPort(word)
-		if ev != nil {
-			name, port = ev.Host, ev.Port
+	if kind == "" {
+		switch is, _ := KindOf(word, x.Input.Facts.Cwd); is {
+		case "":
+			return Ambiguous(word)
+		case policy.KindHost:
+			kind = "host"
 		}
-		if e.Kind == "" {
-			e.Kind = "host"
-		}
-		row := x.host(name, port)
-		reach, _ := x.Settings.Reach(!x.Static)
-		if h, err := peer.Parse(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
-			x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)),
-				Access: policy.Connect, Now: now}, &row)
-		}
-		e.Answers = append(e.Answers, row)
+	}
+	if kind == "host" {
+		x.aboutHost(e, word, now)
 		return nil
 	}
 	if strings.HasPrefix(word, "@") {
@@ -98,6 +92,24 @@ func (x *Explainer) About(e *Explanation, word, kind, access string, now time.Ti
 	}
 	e.once()
 	return nil
+}
+
+// aboutHost answers for a host, or an event's.
+func (x *Explainer) aboutHost(e *Explanation, word string, now time.Time) {
+	name, port := splitHostPort(word)
+	if ev := e.Event; ev != nil {
+		name, port = ev.Host, ev.Port
+	}
+	if e.Kind == "" {
+		e.Kind = "host"
+	}
+	row := x.host(name, port)
+	reach, _ := x.Settings.Reach(!x.Static)
+	if h, err := peer.Parse(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
+		x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)),
+			Access: policy.Connect, Now: now}, &row)
+	}
+	e.Answers = append(e.Answers, row)
 }
 
 // once leaves out that what cannot be read cannot be written for the same reason.

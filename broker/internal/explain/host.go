@@ -2,13 +2,17 @@ package explain
 
 import (
 	"net"
+	"net/netip"
+	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
@@ -197,14 +201,48 @@ func splitHostPort(s string) (string, int) {
 	return h, int(n)
 }
 
-// looksLikePath tells a path from a host, by its form and then by what is there.
-func looksLikePath(word, cwd string) bool {
-	if word == "." || word == ".." || strings.ContainsRune("/~$@", rune(word[0])) || strings.HasPrefix(word, "./") ||
-		strings.HasPrefix(word, "../") {
+// KindOf says what a word without a --kind is: by its form, or by what is there. It is not sure of a name that could be
+// a host's and is here too, which then is a path; nor of one that is not here and has no form of a host's, which is "".
+func KindOf(word, cwd string) (kind policy.Kind, sure bool) {
+	switch {
+	case strings.HasPrefix(word, "@"):
+		return policy.KindSocket, true
+	case word == "" || word == "." || word == ".." || strings.ContainsRune("/~$", rune(word[0])),
+		strings.HasPrefix(word, "./"), strings.HasPrefix(word, "../"):
+		return policy.KindPath, true
+	}
+	_, err := peer.ParsePattern(word)
+	switch meant := strings.ContainsAny(word, ".:*/") || word == "localhost"; {
+	case isHere(word, cwd):
+		return policy.KindPath, err != nil
+	case err == nil && meant, err != nil && wrongHost(word):
+		return policy.KindHost, true
+	case err == nil:
+		return "", false
+	}
+	return policy.KindPath, true
+}
+
+// isHere says whether a directory has a name, or one that *.x is about.
+func isHere(word, dir string) bool {
+	if !strings.HasPrefix(word, "*.") {
+		return host.Exists(path.Join(dir, word))
+	}
+	list, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(list, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), word[1:]) })
+}
+
+// wrongHost says whether a word that no host has is nonetheless one that was meant so; the parser says what is wrong.
+func wrongHost(word string) bool {
+	first, _, slash := strings.Cut(word, "/")
+	if _, err := netip.ParseAddr(first); err == nil || strings.Contains(word, "://") {
 		return true
 	}
-	if h, _ := splitHostPort(word); strings.Contains(word, "/") || !strings.Contains(h, ".") && h != "localhost" {
-		return true
-	}
-	return host.Exists(path.Join(cwd, word)) && !strings.Contains(word, ":")
+	return !slash && word[0] != '.' && strings.ContainsAny(word, ".:")
+}
+
+// Ambiguous is the error about a word of which KindOf is not sure.
+func Ambiguous(word string) error {
+	return option.Wrong(quoting.Quote(word)+" may be a file or a host",
+		"write "+quoting.Shell("./"+word)+" for what is here, or --kind host for a host of that name")
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"sbx.example/sbx/broker/internal/policy"
 )
 
 func TestSplitOrigin(t *testing.T) {
@@ -35,19 +37,31 @@ func TestSplitHostPort(t *testing.T) {
 	}
 }
 
-func TestLooksLikePath(t *testing.T) {
+// TestKindOf: a word is a path or a host by its form; a name that could be either is neither for sure.
+func TestKindOf(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"main.go", "build", ".env", "server.key"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for word, want := range map[string]bool{
-		".": true, "..": true, "./a.example": true, "../x": true, "~/x": true, "/x": true, "@project": true, "a/b": true,
-		"Makefile": true, "main.go": true, // it is there
-		"other.go": false, "a.example": false, "a.example:443": false, "localhost": false, "192.0.2.1": false,
-		"main.go:443": false,
+	type is struct {
+		kind policy.Kind
+		sure bool
+	}
+	path, host := is{policy.KindPath, true}, is{policy.KindHost, true}
+	for word, want := range map[string]is{
+		".": path, "..": path, "./a.example": path, "../x": path, "~/x": path, "/x": path, "$HOME": path, "a/b": path,
+		".env": path, ".envrc": path, "a b": path, "secret*": path, "evil..test": host, "@project": {policy.KindSocket, true},
+		"main.go": {policy.KindPath, false}, "build": {policy.KindPath, false}, // here, and could be a host's
+		"*.key": {policy.KindPath, false}, "other": {}, "Makefile": {},
+		"other.go": host, "a.example": host, "a.example:443": host, "localhost": host, "localhost:80": host,
+		"db:5432": host, "*": host, "*.a.example": host, "a.example/udp": host, "192.0.2.1": host, "192.0.2.0/24": host,
+		"192.0.2.1/24": host, "::1": host, "[::1]:443": host, "https://a.example/x": host, "a.example:99999": host,
+		"main.go:443": host,
 	} {
-		if got := looksLikePath(word, dir); got != want {
-			t.Errorf("%q: %v", word, got)
+		if kind, sure := KindOf(word, dir); (is{kind, sure}) != want {
+			t.Errorf("%q: %q, %v, want %v", word, kind, sure, want)
 		}
 	}
 }

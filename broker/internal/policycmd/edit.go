@@ -185,23 +185,18 @@ func (t Commands) changeRules(c *policyCall, layers policy.Layers, change func([
 	return e, after, nil
 }
 
-// pattern completes what was typed: what kind it is, and an absolute path.
-func (c *policyCall) pattern(word string) (policy.Kind, string) {
+// pattern completes what was typed: what kind it is, and an absolute path. It refuses a name that could be a file's as
+// well as a host's: a rule about the wrong one would look like the other.
+func (c *policyCall) pattern(word string) (policy.Kind, string, error) {
 	kind := policy.Kind(c.kind)
-	pathlike := word == "." || word == ".." || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") ||
-		word != "" && strings.IndexByte("/~$@", word[0]) >= 0
 	if kind == "" {
-		switch {
-		case strings.HasPrefix(word, "@"):
-			kind = policy.KindSocket
-		case !pathlike:
-			kind = policy.KindHost
-		default:
-			kind = policy.KindPath
+		sure := false
+		if kind, sure = explain.KindOf(word, c.facts.Cwd); !sure {
+			return "", "", explain.Ambiguous(word)
 		}
 	}
 	if kind == policy.KindHost || word == "" || strings.IndexByte("/~$@", word[0]) >= 0 {
-		return kind, c.short(word)
+		return kind, c.short(word), nil
 	}
 	// Only leading dots have one meaning; .. after a wildcard is for the parser to refuse.
 	dir := c.facts.Cwd
@@ -214,7 +209,7 @@ func (c *policyCall) pattern(word string) (policy.Kind, string) {
 			break
 		}
 	}
-	return kind, c.short(strings.TrimSuffix(pathname.Escape(dir)+"/"+word, "/"))
+	return kind, c.short(strings.TrimSuffix(pathname.Escape(dir)+"/"+word, "/")), nil
 }
 
 // short writes a user's rule with ~ and a project's with $PROJECT, as people would.
@@ -251,8 +246,14 @@ func policyAdd(t Commands, c *policyCall) int {
 		}
 		r.Expires = c.now.Add(d).UTC().Truncate(time.Second)
 	}
+	rules := []policy.Rule{}
 	for _, w := range c.words[1:] {
-		r.Kind, r.Pattern = c.pattern(w)
+		if r.Kind, r.Pattern, err = c.pattern(w); err != nil {
+			return t.Fail(err)
+		}
+		rules = append(rules, r)
+	}
+	for _, r := range rules {
 		if status := t.addOne(c, r); status != 0 {
 			return status
 		}
@@ -359,7 +360,10 @@ func policyRemove(t Commands, c *policyCall) int {
 	if len(c.words) != 1 {
 		return t.Fail(c.usage("remove PATTERN [--access ACCESS] [--scope SCOPE] [--dry-run]"))
 	}
-	kind, pattern := c.pattern(c.words[0])
+	kind, pattern, err := c.pattern(c.words[0])
+	if err != nil {
+		return t.Fail(err)
+	}
 	s, err := c.r.Settings(t.Env, c.facts, c.src.ProjectDir)
 	if err != nil {
 		return t.Fail(err)
