@@ -134,13 +134,12 @@ func (x *carrier) secret(r policy.Rule, p string) bool {
 
 // hiddenNow says whether an option of this run, the latest word, hides p.
 func (x *carrier) hiddenNow(p string) bool {
-	for _, h := range x.in.Hides {
-		if strings.HasPrefix(h.Why, "--") && host.Within(p, path.Clean(h.Path)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.in.Hides, func(h planner.Hide) bool {
+		return byOption(h) && host.Within(p, path.Clean(h.Path))
+	})
 }
+
+func byOption(h planner.Hide) bool { return strings.HasPrefix(h.Why, "--") }
 
 // names says whether a rule names what is hidden.
 func names(hidden []policy.Hiding, r policy.Rule, p string) bool {

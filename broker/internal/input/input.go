@@ -101,7 +101,33 @@ func (r *Run) places(s request.Settings, in *planner.Input) error {
 		return err
 	}
 	r.caches(s, in)
+	hideNow(in)
 	return nil
+}
+
+// hideNow leaves out what files and profiles show of what an option of this run hides: another option alone does that,
+// or the choice of the project. In what those show every entry counts, as it may make less of a place. What is empty
+// shows nothing.
+func hideNow(in *planner.Input) {
+	chosen := []string{in.Project, in.GitDir}
+	for _, g := range in.Grants {
+		if g.Explicit {
+			chosen = append(chosen, path.Clean(g.Path), host.LeadsTo(in.FS, g.Path))
+		}
+	}
+	gone := func(p string) bool {
+		return slices.ContainsFunc(in.Hides, func(h planner.Hide) bool {
+			top := path.Clean(h.Path)
+			return byOption(h) && host.Within(p, top) && !slices.ContainsFunc(chosen, func(c string) bool {
+				return c != top && host.Within(p, c) && host.Within(c, top)
+			})
+		})
+	}
+	in.Grants = slices.DeleteFunc(in.Grants, func(g planner.Grant) bool {
+		holds := in.Project != "" && host.Within(in.Project, g.Path)
+		return !g.Explicit && !g.Own && !holds && g.Mode != planner.Scratch &&
+			(gone(path.Clean(g.Path)) || gone(host.LeadsTo(in.FS, g.Path)))
+	})
 }
 
 // readProject takes away what may be written of the project, whoever has granted it.
