@@ -26,6 +26,7 @@ type Explanation struct {
 	Backend string   `json:"backend,omitempty"` // what would hold the run, if that is not native
 	Lost    []string `json:"lost,omitempty"`    // what of the answers it cannot do
 	path    string   // where the subject leads, if it is one of the file system's
+	host    peer.Host
 }
 
 // onHost is the host's path of what such a run has at another one (sandbox.workdir_at).
@@ -105,7 +106,8 @@ func (x *Explainer) aboutHost(e *Explanation, word string, now time.Time) {
 	}
 	row := x.host(name, port)
 	reach, _ := x.Settings.Reach(!x.Static)
-	if h, err := peer.Parse(name); err == nil && reach != policy.NoHosts { // without a network no rule opens a host
+	h, err := peer.Parse(name)
+	if e.host = h; err == nil && reach != policy.NoHosts { // without a network no rule opens a host
 		x.untrusted(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, x.likelyPort(h)),
 			Access: policy.Connect, Now: now}, &row)
 	}

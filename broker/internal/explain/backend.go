@@ -2,20 +2,22 @@ package explain
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
-	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy/pathname"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
-// Held says which backend would hold such a run, where that is not native, and what of the answers that one cannot do.
+// Held says which backend would hold such a run, where that is not native, and what of the answers it cannot do.
 func (x *Explainer) Held(e *Explanation) {
-	if x.Backend == "" || x.Backend == "native" {
-		return
+	if x.Backend != "" && x.Backend != "native" {
+		e.Backend = x.Backend
 	}
-	e.Backend = x.Backend
 	for i := range e.Answers {
 		switch a := &e.Answers[i]; {
+		case e.Backend == "":
 		case x.Input.InPlace && a.Decision == "absent":
 			a.Decision = "deny" // Permission denied; see the loss "absence"
 		case e.Kind == "host" && a.Decision != "allow" && !x.Input.ShareNet:
@@ -23,14 +25,14 @@ func (x *Explainer) Held(e *Explanation) {
 		}
 	}
 	for _, l := range x.Losses {
-		if concerns(l, e) {
+		if x.concerns(l, e) {
 			e.Lost = append(e.Lost, l.String())
 		}
 	}
 }
 
-// concerns says whether a loss is about what was asked for.
-func concerns(l planner.Loss, e *Explanation) bool {
+// concerns says whether a loss is about what was asked for: it is of its kind, or names it or what it lies in.
+func (x *Explainer) concerns(l planner.Loss, e *Explanation) bool {
 	closed := slices.ContainsFunc(e.Answers, func(a Answer) bool { return a.Decision != "allow" })
 	switch l.What {
 	case "network", "credentials":
@@ -42,12 +44,28 @@ func concerns(l planner.Loss, e *Explanation) bool {
 	case "late secrets":
 		return e.path != "" && !closed
 	}
-	if e.path == "" {
-		return false
-	}
-	_, list, _ := strings.Cut(l.What, " in ") // guarded names, programs made, names
-	list, _, _ = strings.Cut(list, " and ")
-	return slices.ContainsFunc(strings.Split(list, ", "), func(dir string) bool {
-		return strings.HasPrefix(dir, "/") && host.Within(e.path, dir)
+	vars := x.Settings.Vars
+	vars.Narrow = false
+	return slices.ContainsFunc(words(l.What), func(word string) bool {
+		if e.Kind == "host" {
+			p, err := peer.ParsePattern(word)
+			return err == nil && strings.ContainsAny(word, ".:*") && p.MatchHost(e.host)
+		}
+		p, err := pathname.ParsePattern(word, vars)
+		return err == nil && e.path != "" && p.MatchTree(e.path)
 	})
+}
+
+// words are those of a loss, as Quote has written them: paths, patterns and hosts among them.
+func words(s string) (out []string) {
+	for s = strings.TrimLeft(s, " ,"); s != ""; s = strings.TrimLeft(s, " ,") {
+		if quoted, err := strconv.QuotedPrefix(s); err == nil {
+			word, _ := strconv.Unquote(quoted)
+			out, s = append(out, word), s[len(quoted):]
+			continue
+		}
+		word, rest, _ := strings.Cut(s, " ")
+		out, s = append(out, strings.TrimRight(word, ",")), rest
+	}
+	return out
 }

@@ -47,12 +47,17 @@ type Explainer struct {
 	Backend  string         // what holds the run; "": native
 	Losses   []planner.Loss // of such a run
 	Note     string         // why a run from here would be refused; the rest then is about one from elsewhere
+
+	concealed func(p string) bool // see planner.Concealed
 }
 
 // Refresh computes everything that a decision in such a run depends on, with the rules that s has.
 func (x *Explainer) Refresh(now time.Time) error {
 	mode, err := prompt.ParseMode(x.Settings.Sandbox.Prompt)
 	if err != nil {
+		return err
+	}
+	if x.concealed, err = planner.Concealed(*x.Input); err != nil {
 		return err
 	}
 	store := x.Settings.Layers.Policy.With(policy.ScopeSession, request.SocketRules(x.Input)...)
@@ -80,7 +85,7 @@ func (x *Explainer) Refresh(now time.Time) error {
 
 // path explains one access to a path as it was typed.
 func (x *Explainer) path(p string, a policy.Access) (row Answer) {
-	canon, _, st, err := host.Resolve(x.Input.FS, p)
+	canon, links, st, err := host.Resolve(x.Input.FS, p)
 	if canon == "" || err != nil && !host.NotExist(err) {
 		canon = path.Clean(p)
 	}
@@ -92,8 +97,17 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 	if x.secretShown(canon, a, &row) {
 		return row
 	}
-	for _, name := range []string{path.Clean(p), canon} {
-		if x.copied(name, a, &row) || x.secretName(name, &row) || x.guarded(name, a, &row) || x.hidden(name, a, &row) {
+	names := []string{path.Clean(p), canon}
+	for _, name := range names {
+		if x.copied(name, a, &row) || x.secretName(name, &row) || x.guarded(name, a, &row) {
+			return row
+		}
+	}
+	for _, l := range links {
+		names = append(names, l.Path)
+	}
+	for _, name := range names {
+		if x.hidden(name, p, a, &row) {
 			return row
 		}
 	}
@@ -102,8 +116,7 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 			row.Reason = strings.TrimPrefix(row.Reason+"; "+f.Reason(), "; ")
 		}
 	}()
-	if x.hiddenHere(canon, a, &row, true) || x.ruled(canon, a, &row) || x.hiddenHere(canon, a, &row, false) ||
-		x.mounted(canon, a, &row) {
+	if x.ruled(canon, a, &row) || !x.shows(p) && x.hiddenHere(canon, a, &row, false) || x.mounted(canon, a, &row) {
 		return row
 	}
 	q := decide.Ask{Path: canon, Op: string(a)}
@@ -125,31 +138,6 @@ func (x *Explainer) copied(p string, a policy.Access, row *Answer) bool {
 		row.Decision, row.Reason = "deny", row.Reason+"; it is read-only"
 		row.Change = "none that lasts: change it outside of the sandbox"
 	}
-	return true
-}
-
-// hidden finds what makes the name not exist. A rule that names the thing itself opens it.
-func (x *Explainer) hidden(p string, a policy.Access, row *Answer) bool {
-	h := policy.HiddenBy(x.Env.Hidden, policy.KindPath, p)
-	if h == nil {
-		return false
-	}
-	row.Decision, row.Layer, row.Reason, row.Rule = "absent", "secret", h.Reason, h.Pattern
-	row.from(h.Origin)
-	if h.Sealed() {
-		row.Change, row.Once = secretChange(h, p, x.isDir(p))
-		return true
-	}
-	rule, ok := x.Env.Policy(policy.Query{Kind: policy.KindPath, Path: p, Access: a, Now: x.Env.Now})
-	if ok && h.Explicit(rule) {
-		return false
-	}
-	if row.Layer = "hidden"; h.Origin.File != "" {
-		row.Change = "take " + quoting.Shell(h.Pattern) + " out of fs.hidden in " + h.Origin.String()
-		return true
-	}
-	row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p)
-	x.denied(rule, ok, p, a, row)
 	return true
 }
 
@@ -181,30 +169,6 @@ func secretChange(h *policy.Hiding, p string, dir bool) (change, once string) {
 	return "nothing shows a secret but sbx secret allow " + quoting.Shell(p) + ": or " + copied, once
 }
 
-// hiddenHere is about what this run hides beyond the lists: by options, or else sockets, secrets of the account's own
-// home and fs.ask where nobody asks.
-func (x *Explainer) hiddenHere(p string, a policy.Access, row *Answer, byOption bool) bool {
-	for _, o := range x.Input.Hides {
-		if !host.Within(p, path.Clean(o.Path)) || strings.HasPrefix(o.Why, "--") != byOption {
-			continue
-		}
-		row.Decision, row.Layer, row.Reason, row.Rule, row.Scope = "absent", "hidden", o.Why, o.Path, "built-in"
-		if o.Secret {
-			row.Layer = "secret"
-		}
-		if strings.HasPrefix(o.Why, "--") {
-			row.Scope, row.Change = "command line", "leave "+o.Why+" "+quoting.Shell(o.Path)+" out"
-		} else {
-			row.Change = x.addRule(p, a)
-			if row.File, row.Line = splitOrigin(o.Why); row.File != "" {
-				row.Scope, row.Reason = "configuration", "asked about, and nobody is asked here"
-			}
-		}
-		return true
-	}
-	return false
-}
-
 // guarded is about the names that sbx keeps from changing, or hides, in writable projects.
 func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 	m := request.GuardedTop(x.Plan, p)
@@ -220,7 +184,7 @@ func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 	case v.Action == guard.Free:
 		return false
 	case v.Action == guard.Hide:
-		if h := policy.HiddenBy(x.Env.Hidden, policy.KindPath, p); h != nil {
+		if x.listed(p, p) != nil {
 			return false // said better by the layer that asked for it
 		}
 		row.Decision, row.Layer, row.Rule = "absent", "secret", "names of secrets in a project"
@@ -303,6 +267,13 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	if m == nil {
 		return false
 	}
+	if a == policy.Write && x.onTheWay(m) {
+		x.unsettled(decide.Ask{Path: p, Op: string(a)}, row)
+		if row.Decision == "absent" {
+			row.Decision, row.Reason = "deny", "on the way to what is granted, read-only; "+row.Reason
+		}
+		return true
+	}
 	row.Layer, row.Scope, row.Decision = "mount", strings.TrimSpace(string(m.Kind)+" "+string(m.Access)), "allow"
 	row.Rule = m.Target
 	written := "thrown away at the end"
@@ -335,6 +306,13 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 		row.Decision, row.Reason = "deny", row.Reason+", nothing in it can be executed"
 	}
 	return true
+}
+
+// onTheWay says whether a mount is a directory of the read-only skeleton, on the way to what is granted.
+func (x *Explainer) onTheWay(m *plan.Mount) bool {
+	return m.Kind == plan.Dir && !slices.ContainsFunc(x.Plan.Mounts, func(o plan.Mount) bool {
+		return o.Kind == plan.Tmpfs && o.Target != "/" && o.Why != "skeleton" && host.Within(m.Target, o.Target)
+	})
 }
 
 // splitOrigin takes FILE:LINE apart; other words have neither.

@@ -68,7 +68,7 @@ func (x *Explainer) isDir(p string) bool {
 // secretName answers for a name that is hidden.
 func (x *Explainer) secretName(p string, row *Answer) bool {
 	f := x.named(p)
-	if !f.Hidden || policy.HiddenBy(x.Env.Hidden, policy.KindPath, p) != nil { // said better by the list that has it
+	if !f.Hidden || x.listed(p, p) != nil { // said better by the list that has it
 		return false
 	}
 	row.Decision, row.Layer, row.Rule, row.Reason, row.Scope = "absent", "secret", f.Rule, f.Reason(), "built-in"

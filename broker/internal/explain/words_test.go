@@ -3,6 +3,7 @@ package explain
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"sbx.example/sbx/broker/internal/policy"
@@ -79,6 +80,20 @@ func TestIsEvent(t *testing.T) {
 	} {
 		if got := IsEvent(dir, word); got != want {
 			t.Errorf("%q: %v", word, got)
+		}
+	}
+}
+
+// TestWordsOfALoss: what a loss names is found in it, however it is quoted and listed.
+func TestWordsOfALoss(t *testing.T) {
+	for in, want := range map[string][]string{
+		"hiding /w/*/secret":                {"hiding", "/w/*/secret"},
+		`names in /etc, "/a b" and 2 more`:  {"names", "in", "/etc", "/a b", "and", "2", "more"},
+		"rule deny read ~/x/** (/p.toml:3)": {"rule", "deny", "read", "~/x/**", "(/p.toml:3)"},
+		`"broken`:                           {`"broken`}, "": nil,
+	} {
+		if got := words(in); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", in, got)
 		}
 	}
 }

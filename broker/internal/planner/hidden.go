@@ -10,10 +10,32 @@ import (
 // himself. What could not be looked through is a loss.
 func Hidden(in Input) ([]string, []Loss, error) {
 	in.Facts.Fuse = false // nobody looks for more later
-	v := newView(&in)
+	v, err := shownAndHidden(&in)
+	if err == nil {
+		err = v.search()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return v.root.hiddenNames("/"), append(in.Losses, v.losses...), nil
+}
+
+// Concealed returns what says of a path of the host's without links whether it is hidden: not so what is granted by its
+// name below a hidden place, nor the way there.
+func Concealed(in Input) (func(p string) bool, error) {
+	v, err := shownAndHidden(&in)
+	if err != nil {
+		return nil, err
+	}
+	return v.root.conceals, nil
+}
+
+// shownAndHidden is the tree of what an input grants and hides.
+func shownAndHidden(in *Input) (*view, error) {
+	v := newView(in)
 	for _, h := range in.Hides {
 		if err := v.addHide(h); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	for _, g := range in.Grants {
@@ -21,13 +43,10 @@ func Hidden(in Input) ([]string, []Loss, error) {
 			continue
 		}
 		if err := v.addGrant(g); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	if err := v.search(); err != nil {
-		return nil, nil, err
-	}
-	return v.root.hiddenNames("/"), append(in.Losses, v.losses...), nil
+	return v, nil
 }
 
 // Guardable says whether a writable tree may be guarded as a whole. What has the name of a guarded thing itself is not

@@ -78,6 +78,28 @@ func (n *node) find(p string) *node {
 	return n
 }
 
+// conceals says whether p, below n, is hidden.
+func (n *node) conceals(p string) bool {
+	hidden := false
+	for name := range strings.SplitSeq(p, "/") {
+		if name == "" {
+			continue
+		}
+		if n = n.child(name); n == nil {
+			return hidden
+		}
+		switch {
+		case n.hidden && n.secret && !n.masks():
+			return true
+		case n.hidden && !n.ask:
+			hidden = true
+		case n.granted || n.link != "":
+			hidden = false
+		}
+	}
+	return hidden && !n.shows()
+}
+
 // hides says whether something at or below n's children is hidden, so that n cannot be mounted whole.
 func (n *node) hides() bool {
 	for _, c := range n.children {
