@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"sbx.example/sbx/broker/internal/changes"
 )
@@ -85,9 +86,13 @@ func (r Records) planOwn(c *Change) error {
 	if now == "" {
 		return nil
 	}
-	owners, err := r.owners(c.path)
-	if err == nil && len(owners) == 0 {
+	all, err := r.written(c.path)
+	switch {
+	case err != nil:
+	case len(all) == 0:
 		err = errors.New("it is there already, and sbx has not written it: move it away first")
+	case c.differs && !slices.ContainsFunc(all, func(w Written) bool { return w.Sum == now }):
+		err = errors.New("it was changed since sbx wrote it: move it away first")
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -144,6 +145,116 @@ func indented(value any, depth int) []byte {
 
 func splice(text []byte, from, to int, with []byte) []byte {
 	return bytes.Join([][]byte{text[:from], with, text[to:]}, nil)
+}
+
+// unsetAll takes members back, the last that was set first; taken says whether one was. Those of one object belong
+// together: where one was changed since the others stay as well, but for a server's own command line, which is put back
+// as it is now.
+func unsetAll(text []byte, list []Member) (_ []byte, taken bool, err error) {
+	for end := len(list); end > 0; {
+		from := end - 1
+		for from > 0 && slices.Equal(list[from-1].parent(), list[from].parent()) {
+			from--
+		}
+		group := list[from:end]
+		end = from
+		served, ok := ownLine(text, group)
+		switch {
+		case !slices.ContainsFunc(group, func(m Member) bool { return !m.stands(text) }):
+			for i := len(group) - 1; i >= 0; i-- {
+				one := false
+				if text, one, err = unset(text, group[i]); err != nil {
+					return text, taken, err
+				}
+				taken = taken || one
+			}
+		case ok:
+			if text, err = putBack(text, group, served); err != nil {
+				return text, taken, err
+			}
+			taken = true
+		}
+	}
+	return text, taken, nil
+}
+
+func (m *Member) parent() []string { return m.Path[:len(m.Path)-1] }
+
+// value is what a document has there; nil: nothing.
+func (m *Member) value(text []byte) []byte {
+	text, at, err := top(text)
+	for _, name := range m.Path {
+		if err != nil {
+			return nil
+		}
+		var members []span
+		members, _, err = object(text, at)
+		s := find(members, name)
+		if err != nil || s == nil {
+			return nil
+		}
+		at = s.value
+	}
+	return text[at:skipValue(text, at)]
+}
+
+// stands says whether the member is as it was set, or not there any more.
+func (m *Member) stands(text []byte) bool {
+	now := m.value(text)
+	return now == nil || same(now, m.New)
+}
+
+// ownLine is the command line of a server as it is now behind what was put before it, command and arguments in one or
+// two members.
+func ownLine(text []byte, group []Member) ([]string, bool) {
+	var was, now []string
+	if path := group[0].Path; path[len(path)-1] != "command" {
+		return nil, false
+	}
+	for i := range group {
+		was, now = append(was, texts(group[i].New)...), append(now, texts(group[i].value(text))...)
+	}
+	if len(was) == 0 || len(now) == 0 || was[0] != now[0] {
+		return nil, false
+	}
+	name, _, _ := serverOf(was[1:])
+	called, line, _ := serverOf(now[1:])
+	return line, line != nil && called == name
+}
+
+// texts are those of a list, or one; nil of anything else.
+func texts(raw []byte) (out []string) {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}
+	}
+	_ = json.Unmarshal(raw, &out)
+	return out
+}
+
+// putBack sets the members to a command line, as the old ones were written where they are the same.
+func putBack(text []byte, group []Member, line []string) (_ []byte, err error) {
+	for i := range group {
+		m := group[i]
+		m.New = m.value(text)
+		var value any = line
+		if len(group) > 1 {
+			if value = line[1:]; i == 0 {
+				value = line[0]
+			}
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return text, err
+		}
+		if m.Old != nil && !same(m.Old, raw) || m.Old == nil && len(line) > 1 {
+			m.Old = indented(value, len(m.Path))
+		}
+		if text, _, err = unset(text, m); err != nil {
+			return text, err
+		}
+	}
+	return text, nil
 }
 
 // unset takes a member back: its old value, or none. What was changed since is left; taken says whether it was not.

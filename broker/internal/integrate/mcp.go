@@ -83,19 +83,15 @@ func (h *Host) wrapServer(e *edit, key, name string, text json.RawMessage) (int,
 // name is granted: other commands of sbx's run outside, and options grant.
 func (h *Host) server(name string, line []string) ([]string, error) {
 	if line[0] == h.Sbx {
-		rest := line[1:]
-		for rest = after(rest, "env"); len(rest) > 0 && strings.Contains(rest[0], "="); {
-			rest = rest[1:]
-		}
-		if len(rest) == 0 || rest[0] != "mcp" {
+		called, own, mcp := serverOf(line[1:])
+		if !mcp {
 			return nil, errors.New("its command is sbx, but not sbx mcp: write the server's own command there")
 		}
-		rest = after(rest[1:], "--unless-sandboxed")
-		if len(rest) < 4 || !slices.Equal(rest[:3], []string{"--name", name, "--"}) {
+		if own == nil || called != name {
 			return nil, errors.New("its command is sbx mcp with options of its own: write its grants into [mcp.NAME] of your " +
 				"settings, and the server's own command there")
 		}
-		line = rest[3:]
+		line = own
 	}
 	return h.call(slices.Concat(serverWords(name), line)...), nil
 }
@@ -103,6 +99,21 @@ func (h *Host) server(name string, line []string) ([]string, error) {
 // serverWords start a server in a sandbox.
 func serverWords(name string) []string {
 	return []string{"mcp", "--unless-sandboxed", "--name", name, "--"}
+}
+
+// serverOf takes apart what is written behind sbx: the server's name and its own line, nil where there are options.
+func serverOf(words []string) (name string, line []string, mcp bool) {
+	for words = after(words, "env"); len(words) > 0 && strings.Contains(words[0], "="); {
+		words = words[1:]
+	}
+	if len(words) == 0 || words[0] != "mcp" {
+		return "", nil, false
+	}
+	words = after(words[1:], "--unless-sandboxed")
+	if len(words) < 4 || words[0] != "--name" || words[2] != "--" {
+		return "", nil, true
+	}
+	return words[1], words[3:], true
 }
 
 // after is list without its first word, if that is this one.

@@ -72,15 +72,15 @@ func (r Records) All() ([]*Record, error) {
 	return out, err
 }
 
-// owners are the integrations that have written a file.
-func (r Records) owners(path string) (names []string, err error) {
+// written is what each integration that has written a file knows of it.
+func (r Records) written(path string) (out []Written, err error) {
 	all, err := r.All()
 	for _, rec := range all {
-		if slices.ContainsFunc(rec.Files, func(w Written) bool { return w.Path == path }) {
-			names = append(names, rec.Name)
+		if i := slices.IndexFunc(rec.Files, func(w Written) bool { return w.Path == path }); i >= 0 {
+			out = append(out, rec.Files[i])
 		}
 	}
-	return names, err
+	return out, err
 }
 
 // save writes a record before what it is about is written: whatever a kill leaves can be taken back.
@@ -171,7 +171,7 @@ func (r Records) leave(dir string) error {
 }
 
 func (r Records) takeBack(rec *Record, w *Written) (string, error) {
-	if owners, err := r.owners(w.Path); err != nil || len(owners) > 1 && len(w.Members) == 0 {
+	if all, err := r.written(w.Path); err != nil || len(all) > 1 && len(w.Members) == 0 {
 		return Shared, err
 	}
 	now, err := sum(w.Path)
@@ -184,7 +184,7 @@ func (r Records) takeBack(rec *Record, w *Written) (string, error) {
 		return Restored, write(w.Path, w.Old, w.OldMode)
 	case now == w.Sum:
 		return Removed, os.Remove(w.Path)
-	case len(w.Members) == 0:
+	case len(w.Members) == 0 && !w.Had:
 		return Kept, nil
 	}
 	text, mode, err := read(w.Path)
@@ -194,10 +194,14 @@ func (r Records) takeBack(rec *Record, w *Written) (string, error) {
 	if w.Had && string(text) == string(w.Old) {
 		return Restored, nil // it was never written
 	}
-	for i := len(w.Members) - 1; i >= 0; i-- {
-		if text, _, err = unset(text, w.Members[i]); err != nil {
-			return Kept, nil // it is not JSON any more
-		}
+	taken := false
+	if len(w.Members) == 0 { // goose's
+		text, taken = withoutSbx(string(text), string(w.Old))
+	} else {
+		text, taken, err = unsetAll(text, w.Members)
+	}
+	if err != nil || !taken { // it is not JSON any more, or nothing of it is sbx's
+		return Kept, nil
 	}
 	if !w.Had && same(text, []byte("{}")) {
 		return Removed, os.Remove(w.Path)
