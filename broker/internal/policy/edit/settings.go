@@ -14,9 +14,9 @@ import (
 	"sbx.example/sbx/broker/internal/policy/tomlscan"
 )
 
-// Setting writes one setting into t, a config.toml, in the place of what the file says about it; everything else that
-// stands there stays as it is. The words are as people type them: several for a list, NAME=VALUE for a table. No words
-// take the setting out.
+// Setting writes one setting into t, a config.toml, in the place of what the file says about it; its comments and
+// everything else that stands there stay as they are. The words are as people type them: several for a list, NAME=VALUE
+// for a table. No words take the setting out.
 func Setting(t Target, vars policy.Vars, name string, words ...string) func([]byte) ([]byte, error) {
 	return func(old []byte) ([]byte, error) { return set(old, t, vars, name, words) }
 }
@@ -57,44 +57,45 @@ func set(old []byte, t Target, vars policy.Vars, name string, words []string) ([
 }
 
 // withValue gives a key a value where it stands, or adds it to its section.
-func withValue(text []byte, name, value string) ([]byte, error) {
-	lines, st, err := assignment(text, name)
+func withValue(text []byte, name string, value form) ([]byte, error) {
+	st, parts, err := tomlscan.Find(text, name)
 	if err != nil {
 		return nil, err
 	}
 	if st == nil {
-		return addLine(bytes.Clone(text), name, value), nil
+		return addLine(bytes.Clone(text), name, value.text), nil
 	}
-	key, _, _ := bytes.Cut(lines[st.Line-1], []byte("=")) // as it was written
-	line := []byte(string(key) + "= " + value + "\n")
-	return bytes.Join(slices.Concat(lines[:st.Line-1], [][]byte{line}, lines[st.EndLine:]), nil), nil
+	from, to := linesOf(text, st)
+	old := statement{string(text), parts, from, to}
+	return slices.Concat(text[:from], []byte(old.with(value)), text[to:]), nil
 }
 
 // without takes the lines of one assignment out.
 func without(text []byte, name string) ([]byte, error) {
-	lines, st, err := assignment(text, name)
+	st, _, err := tomlscan.Find(text, name)
 	if err != nil || st == nil {
 		return text, err
 	}
-	return bytes.Join(slices.Concat(lines[:st.Line-1], lines[st.EndLine:]), nil), nil
+	from, to := linesOf(text, st)
+	return slices.Concat(text[:from], text[to:]), nil
 }
 
-// assignment finds where a key gets its value; nil is nowhere.
-func assignment(text []byte, name string) (lines [][]byte, at *tomlscan.Stmt, err error) {
-	stmts, err := tomlscan.Scan(text)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i := range stmts {
-		if st := &stmts[i]; st.Key == name && !st.Header {
-			at = st
-		}
-	}
-	return bytes.SplitAfter(text, []byte("\n")), at, nil
+// linesOf is where the lines of a statement begin and end.
+func linesOf(text []byte, st *tomlscan.Stmt) (from, to int) {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	return len(bytes.Join(lines[:st.Line-1], nil)), len(bytes.Join(lines[:st.EndLine], nil))
 }
+
+// form is a value of TOML, and its elements where it is a list.
+type form struct {
+	text string
+	list []string
+}
+
+func listOf(list []string) form { return form{"[" + strings.Join(list, ", ") + "]", list} }
 
 // forms are what words can mean as a value of TOML, the likeliest first. Nothing in them is more than a value.
-func forms(words []string) (out []string) {
+func forms(words []string) (out []form) {
 	texts, pairs := make([]string, len(words)), make([]string, len(words))
 	plain, named := true, true
 	for i, w := range words {
@@ -105,16 +106,16 @@ func forms(words []string) (out []string) {
 	}
 	if len(words) == 1 {
 		if plain {
-			out = append(out, words[0])
+			out = append(out, form{text: words[0]})
 		}
-		out = append(out, texts[0])
+		out = append(out, form{text: texts[0]})
 	}
 	if plain {
-		out = append(out, "["+strings.Join(words, ", ")+"]")
+		out = append(out, listOf(words))
 	}
-	out = append(out, "["+strings.Join(texts, ", ")+"]")
+	out = append(out, listOf(texts))
 	if named {
-		out = append(out, "{ "+strings.Join(pairs, ", ")+" }")
+		out = append(out, form{text: "{ " + strings.Join(pairs, ", ") + " }"})
 	}
 	return out
 }

@@ -14,8 +14,8 @@ func TestSetting(t *testing.T) {
 	for name, x := range map[string]struct {
 		old, key, words, want string // words apart by |; want: the file, or with a ! the error
 	}{
-		"several lines": {file, "fs.read_only", "~/c", strings.Replace(file,
-			"read_only = [\n  \"~/a\", # one\n  \"~/b\",\n]\n", "read_only = [\"~/c\"]\n", 1)},
+		"several lines": {file, "fs.read_only", "~/c", strings.Replace(file, "  \"~/a\", # one\n  \"~/b\",\n",
+			"  \"~/c\",\n", 1)},
 		"a number":      {file, "limits.pids", "7", strings.Replace(file, "pids = 5", "pids = 7", 1)},
 		"out":           {file, "limits.pids", "", strings.Replace(file, "pids = 5\n", "", 1)},
 		"a new section": {"", "network.allow", "true", "[network]\nallow = true\n"},
@@ -29,7 +29,7 @@ func TestSetting(t *testing.T) {
 		"a word":        {"", "sandbox.profile", "true", "[sandbox]\nprofile = \"true\"\n"},
 		"ports":         {"", "network.host_ports", "80", "[network]\nhost_ports = [80]\n"},
 		"its place": {"[fs]\n  shell_files = \"hide\" # never\n[env]\n", "fs.shell_files", "show",
-			"[fs]\n  shell_files = \"show\"\n[env]\n"},
+			"[fs]\n  shell_files = \"show\" # never\n[env]\n"},
 		"a section": {"[fs] # places\ncaches = \"rw\"\n", "fs.shell_files", "show",
 			"[fs] # places\nshell_files = \"show\"\ncaches = \"rw\"\n"},
 		"another section": {"# mine\n[sandbox]\nmode = \"static\"", "fs.shell_files", "show",
@@ -51,6 +51,35 @@ func TestSetting(t *testing.T) {
 				t.Errorf("%s: %v, want %q\n%s", name, err, want, got)
 			}
 		} else if err != nil || string(got) != x.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, x.want)
+		}
+	}
+}
+
+// TestSettingKeepsComments: those behind a value and above it, those of each entry of a list that stays, and those that
+// head several.
+func TestSettingKeepsComments(t *testing.T) {
+	const list = "[fs]\n# places\nread_only = [ # mine\n  # work\n  \"~/a\", # one\n\n  # both\n  '~/b' # two, #2\n" +
+		"  # last\n] # end\n# next\nhidden = [\"~/h\"] # why\n"
+	const inline = "[fs]\nread_only = [\"~/a\", # one\n  # two\n  \"~/b#\"] # end\ncaches = \"rw\"\n"
+	for name, x := range map[string]struct{ old, key, words, want string }{
+		"one more": {list, "fs.read_only", "~/a|~/b|~/c", strings.Replace(list, "  '~/b' # two, #2\n",
+			"  '~/b', # two, #2\n  \"~/c\",\n", 1)},
+		"one less": {list, "fs.read_only", "~/b", strings.Replace(strings.Replace(list, "  \"~/a\", # one\n", "", 1),
+			"'~/b' #", "'~/b', #", 1)},
+		"another order": {list, "fs.read_only", "~/b|~/a", strings.Replace(list, "  # work\n  \"~/a\", # one\n\n  # both\n"+
+			"  '~/b' # two, #2\n", "\n  # both\n  '~/b', # two, #2\n  # work\n  \"~/a\", # one\n", 1)},
+		"all others": {list, "fs.read_only", "~/c", strings.Replace(list, "  # work\n  \"~/a\", # one\n\n  # both\n"+
+			"  '~/b' # two, #2\n", "  \"~/c\",\n  # work\n\n  # both\n", 1)},
+		"twice":  {list, "fs.hidden", "~/h|~/h", strings.Replace(list, `["~/h"] # why`, `["~/h", "~/h"] # why`, 1)},
+		"inline": {inline, "fs.read_only", "~/a", "[fs]\n# one\n# two\nread_only = [\"~/a\"] # end\ncaches = \"rw\"\n"},
+		"no end": {"[limits]\npids = 5 # few", "limits.pids", "7", "[limits]\npids = 7 # few\n"},
+		"a sign": {"[sandbox]\nprompt_command = \"a#b\"\n", "sandbox.prompt_command", "c",
+			"[sandbox]\nprompt_command = \"c\"\n"},
+	} {
+		file := Target{Dir: "/c", Name: "config.toml", Scope: policy.ScopeUser}
+		got, err := Setting(file, policy.Vars{Home: "/home/u"}, x.key, strings.Split(x.words, "|")...)([]byte(x.old))
+		if err != nil || string(got) != x.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, x.want)
 		}
 	}

@@ -32,6 +32,13 @@ type Stmt struct {
 	ElemLines []int // Line of every element of an Array value, first level
 }
 
+// Parts are where the parts of an assignment stand: the elements of a list, first level, and the comments in its lines,
+// within the value and behind it.
+type Parts struct{ Elems, Comments []Span }
+
+// Span is a part of the text: offsets of bytes.
+type Span struct{ From, To int }
+
 // scanner finds statements and their lines. It is not a TOML parser: on a valid file it agrees with the library
 // about what starts where, on an invalid one the library gives the error.
 type scanner struct {
@@ -44,6 +51,7 @@ type scanner struct {
 	escaped int
 	table   string
 	out     []Stmt
+	parts   *Parts // of this statement, where they are wanted
 }
 
 // Error says which line is wrong.
@@ -61,13 +69,33 @@ func (s *scanner) fail(format string, a ...any) error {
 // Scan indexes a file and enforces the limits.
 func Scan(data []byte) ([]Stmt, error) {
 	s := &scanner{b: data, line: 1}
+	err := s.all(nil)
+	return s.out, err
+}
+
+// Find is the last assignment to a key, with its parts; nil: there is none.
+func Find(data []byte, key string) (at *Stmt, parts Parts, err error) {
+	s := &scanner{b: data, line: 1, parts: &Parts{}}
+	err = s.all(func() {
+		if st := s.out[len(s.out)-1]; st.Key == key && !st.Header {
+			at, parts = &st, *s.parts
+		}
+	})
+	return at, parts, err
+}
+
+// all reads every statement; each is called behind one.
+func (s *scanner) all(each func()) error {
 	for {
 		s.blank(true)
 		if s.i >= len(s.b) {
-			return s.out, nil
+			return nil
 		}
 		if len(s.out) >= maxStmts {
-			return nil, s.fail("more than %d statements", maxStmts)
+			return s.fail("more than %d statements", maxStmts)
+		}
+		if s.parts != nil {
+			*s.parts = Parts{}
 		}
 		var err error
 		if s.b[s.i] == '[' {
@@ -76,11 +104,14 @@ func Scan(data []byte) ([]Stmt, error) {
 			err = s.assignment()
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.blank(false)
 		if s.i < len(s.b) && s.b[s.i] != '\n' {
-			return nil, s.fail("unexpected text after the value")
+			return s.fail("unexpected text after the value")
+		}
+		if each != nil {
+			each()
 		}
 	}
 }
@@ -95,8 +126,12 @@ func (s *scanner) blank(lines bool) {
 			s.i++
 			s.line++
 		case c == '#':
+			from := s.i
 			for s.i < len(s.b) && s.b[s.i] != '\n' {
 				s.i++
+			}
+			if s.parts != nil {
+				s.parts.Comments = append(s.parts.Comments, Span{from, s.i})
 			}
 		default:
 			return
@@ -271,7 +306,8 @@ func (s *scanner) nested(st *Stmt) error {
 		if s.elems++; s.elems > maxElems {
 			return s.fail("more than %d list elements", maxElems)
 		}
-		if open == '[' && s.depth == 1 {
+		element, from := open == '[' && s.depth == 1, s.i
+		if element {
 			st.ElemLines = append(st.ElemLines, s.line)
 		}
 		if open == '{' {
@@ -282,6 +318,9 @@ func (s *scanner) nested(st *Stmt) error {
 		}
 		if err := s.value(st); err != nil {
 			return err
+		}
+		if element && s.parts != nil {
+			s.parts.Elems = append(s.parts.Elems, Span{from, s.i})
 		}
 	}
 }
