@@ -302,7 +302,8 @@ var mayImport = map[string][]string{
 	"broker/internal/report": {"audit", "broker/internal/arbiter", "broker/internal/decide",
 		"broker/internal/egress", "broker/internal/gate", "broker/internal/gate/notify", "broker/internal/host",
 		"broker/internal/learn", "broker/internal/learner", "broker/internal/policy",
-		"broker/internal/policy/pathname", "broker/internal/program", "broker/internal/quoting"},
+		"broker/internal/policy/pathname", "broker/internal/program", "broker/internal/quoting",
+		"broker/internal/policy/peer"}, // whether a host has to be said to be one
 	// what changes judged trees
 	"broker/internal/mediator": {"broker/internal/agent", "broker/internal/changes", "broker/internal/child",
 		"broker/internal/decide", "broker/internal/gate", "broker/internal/gate/fuse",

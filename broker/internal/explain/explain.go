@@ -253,6 +253,9 @@ func (x *Explainer) overrule(r policy.Rule, what string, a policy.Access) string
 		return "only the administrator can: " + r.Origin.String()
 	case policy.ScopeProject, policy.ScopeUser:
 		cmd := "sbx policy remove " + quoting.Shell(r.Pattern)
+		if r.Kind == policy.KindHost {
+			cmd += kindOf(r.Pattern)
+		}
 		if r.Origin.Scope == policy.ScopeProject {
 			return cmd + " --scope project"
 		}

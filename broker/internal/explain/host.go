@@ -80,7 +80,7 @@ func (x *Explainer) host(name string, port int) Answer {
 	if port != 0 {
 		subject = net.JoinHostPort(subject, strconv.Itoa(port))
 	}
-	change := "sbx policy add allow " + quoting.Shell(subject)
+	change := "sbx policy add allow " + quoting.Shell(subject) + kindOf(subject)
 	if port == 0 {
 		port = x.likelyPort(h)
 	}
@@ -212,15 +212,23 @@ func KindOf(word, cwd string) (kind policy.Kind, sure bool) {
 		return policy.KindPath, true
 	}
 	_, err := peer.ParsePattern(word)
-	switch meant := strings.ContainsAny(word, ".:*/") || word == "localhost"; {
+	switch {
 	case isHere(word, cwd):
 		return policy.KindPath, err != nil
-	case err == nil && meant, err != nil && wrongHost(word):
+	case err == nil && peer.HasForm(word), err != nil && wrongHost(word):
 		return policy.KindHost, true
 	case err == nil:
 		return "", false
 	}
 	return policy.KindPath, true
+}
+
+// kindOf is the option that a command about a host needs where its name does not say that it is one.
+func kindOf(pattern string) string {
+	if peer.HasForm(pattern) {
+		return ""
+	}
+	return " --kind host"
 }
 
 // isHere says whether a directory has a name, or one that *.x is about.

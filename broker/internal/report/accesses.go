@@ -22,6 +22,7 @@ import (
 	"sbx.example/sbx/broker/internal/learner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
+	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 )
@@ -110,14 +111,23 @@ func (p *Accesses) Observe(ev arbiter.Event) {
 	p.list = append(p.list, x)
 }
 
+// object is the path or host that the access was about.
+func (x *Access) object(q decide.Ask) string {
+	switch {
+	case x.Host == "":
+		return q.Path
+	case x.Port == 0:
+		return x.Host
+	}
+	return x.Host + ":" + strconv.Itoa(x.Port)
+}
+
 // command is what would allow the access next time, or where nothing does, what to do instead.
 func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, advice string) {
-	what := q.Path
-	if x.Host != "" {
-		what = x.Host + ":" + strconv.Itoa(x.Port)
-		if x.Port == 0 {
-			what = x.Host
-		}
+	what := x.object(q)
+	named, isHost := quoting.Shell(what), x.Host != "" && !peer.HasForm(what)
+	if isHost { // its name does not say so
+		named += " --kind host"
 	}
 	r, ok := v.Rule, v.Rule != "" && v.Origin != ""
 	switch {
@@ -136,7 +146,7 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 	case v.Outside != "":
 		return "", OutsideOnly + v.Outside
 	case ok && v.Decision == decide.Deny:
-		return "", "sbx why " + quoting.Shell(what) + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
+		return "", "sbx why " + named + " (" + quoting.ASCII(r) + ", " + quoting.ASCII(v.Origin) + ")"
 	case v.Decision == decide.Deny && q.Kind != policy.KindHost && (v.Errno == int(syscall.ENOENT) ||
 		v.Life == decide.Forever || v.Reason == gate.NeverGranted):
 		return "", "sbx why " + quoting.Shell(what)
@@ -165,6 +175,8 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 	switch {
 	case q.Kind == policy.KindSocket:
 		cmd += " --kind socket"
+	case isHost:
+		cmd += " --kind host"
 	case x.Op == "write" || x.Op == "exec" || x.Op == "list":
 		cmd += " --access " + x.Op
 	}

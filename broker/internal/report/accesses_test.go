@@ -30,6 +30,10 @@ func TestReportSaysWhatWouldAllow(t *testing.T) {
 			decide.Ask{Op: "connect", Kind: policy.KindSocket, Path: "/srv/x.sock"}, denied},
 		"sbx policy add allow example.org:443": {
 			decide.Ask{Op: "connect", Kind: policy.KindHost, Host: "example.org", Port: 443}, denied},
+		"sbx policy add allow db --kind host": { // a name that could be a file's
+			decide.Ask{Op: "lookup", Kind: policy.KindHost, Host: "db"}, denied},
+		"sbx policy add allow db:5432": {
+			decide.Ask{Op: "connect", Kind: policy.KindHost, Host: "db", Port: 5432}, denied},
 		"sbx why /home/u/.netrc": {path("write", "/home/u/.netrc"), decide.Verdict{Errno: int(syscall.EACCES), Secret: true}},
 		"sbx why /etc/shadow":    {path("read", "/etc/shadow"), decide.Verdict{Errno: int(syscall.ENOENT)}},
 		"sbx why /srv/ruled (deny read /srv/**, user:3)": {path("read", "/srv/ruled"),

@@ -102,6 +102,12 @@ type Pattern struct {
 	icmp   bool
 }
 
+// HasForm says whether a pattern of a host cannot be taken for a plain name: it has a dot, a port, a range or a
+// wildcard, or is localhost.
+func HasForm(pattern string) bool {
+	return strings.ContainsAny(pattern, ".:*/") || pattern == "localhost"
+}
+
 // ParsePattern reads pattern text.
 func ParsePattern(s string) (Pattern, error) {
 	p, err := parsePattern(s)
