@@ -34,7 +34,8 @@ func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		if err := draw(m, t); err != nil {
+		width, height := t.Size()
+		if err := draw(m, t, width, height); err != nil {
 			return err
 		}
 		select {
@@ -48,6 +49,9 @@ func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized
 			if pasted(keys) {
 				m.Update(Event{Status: "pasted text is not taken for keys"}, time.Now())
 				continue
+			}
+			if w, h := t.Size(); w != width || h != height { // nobody has seen what a key is about
+				m.drawn = drawing{}
 			}
 			for _, k := range keys {
 				for _, a := range m.Key(k, time.Now()) {
@@ -93,11 +97,10 @@ func perform(ctx context.Context, a Action, act func(Action) error, results chan
 	}
 }
 
-func draw(m *Model, t Terminal) error {
-	w, h := t.Size()
+func draw(m *Model, t Terminal, width, height int) error {
 	var b bytes.Buffer
 	b.WriteString("\x1b[H")
-	for i, l := range m.View(w, h) {
+	for i, l := range m.View(width, height) {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}

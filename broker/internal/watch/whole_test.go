@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -109,5 +110,36 @@ func TestAChangedQuestionIsLookedAt(t *testing.T) {
 		if got := press(m, later.Add(2*quietFor), "s"); len(got) != 1 {
 			t.Errorf("later: %+v, %q", got, m.status)
 		}
+	}
+}
+
+// TestKeysWaitForAScreenOfThisSize: where the terminal is of another size than what was drawn, a key allows nothing
+// before it is drawn again.
+func TestKeysWaitForAScreenOfThisSize(t *testing.T) {
+	screen := &pad{w: 80, h: 24}
+	m, input, acted := filled(Options{}), make(chan []byte), make(chan Action, 1)
+	m.quietUntil = time.Time{}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(context.Background(), m, screen, input, nil, nil, func(a Action) error { acted <- a; return nil })
+	}()
+	until(t, "the screen", func() bool { return screen.has("hosts.yml") })
+	screen.mu.Lock()
+	screen.w = 60
+	screen.mu.Unlock()
+	input <- []byte("o")
+	until(t, "the refusal", func() bool { return screen.has("not on the screen yet") })
+	select {
+	case a := <-acted:
+		t.Errorf("%+v", a)
+	default:
+	}
+	input <- []byte("o") // the control
+	if a := <-acted; !a.Answer.Allow {
+		t.Errorf("%+v", a)
+	}
+	close(input)
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
