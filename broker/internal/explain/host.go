@@ -188,8 +188,11 @@ func (x *Explainer) overruleHost(r policy.Rule, change string) string {
 	return x.overrule(r, "", policy.Connect)
 }
 
-// splitHostPort takes HOST, HOST:PORT or [V6]:PORT apart.
+// splitHostPort takes HOST, HOST:PORT, [V6]:PORT or the address of a page apart.
 func splitHostPort(s string) (string, int) {
+	if _, rest, page := strings.Cut(s, "://"); page {
+		s, _, _ = strings.Cut(rest, "/")
+	}
 	h, p, err := net.SplitHostPort(s)
 	if err != nil {
 		return strings.Trim(s, "[]"), 0

@@ -30,6 +30,7 @@ func TestSplitHostPort(t *testing.T) {
 	}{
 		"a.example": {"a.example", 0}, "a.example:443": {"a.example", 443}, "[2001:db8::1]:53": {"2001:db8::1", 53},
 		"[2001:db8::1]": {"2001:db8::1", 0}, "2001:db8::1": {"2001:db8::1", 0}, "a.example:http": {"a.example:http", 0},
+		"https://a.example/x?y": {"a.example", 0}, "http://a.example:8080": {"a.example", 8080},
 		"a.example:65536": {"a.example:65536", 0}, "": {"", 0},
 	} {
 		if host, port := splitHostPort(in); host != want.host || port != want.port {
