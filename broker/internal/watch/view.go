@@ -129,7 +129,10 @@ func (m *Model) footer(width, room int) []string {
 	if m.onSessions {
 		keys = "j/k move  x kill  Tab questions  q quit"
 	}
-	most := min(max(room-1, 1), 3)
+	most := 2 // where there is no room for the question in any case
+	if room >= 2 {
+		most = min(room-1, 3)
+	}
 	out := prompt.Wrap(m.status, width, 2, true)
 	for n := most * width; len(out) > most; n -= width / 4 {
 		out = prompt.Wrap(prompt.Shorten(m.status, n), width, 2, true)
@@ -336,6 +339,10 @@ func (m *Model) viewRecent(p *page, rows int) {
 		}
 		head := fmt.Sprintf(" %-5s %-7s %-7s by %-7s %4s %-8s ", d.message.Decision, d.message.Scope, d.message.Life,
 			d.message.By, age(m.now.Sub(d.when)), cut(d.question.SID, 8))
-		p.add(style, head+prompt.Style{Home: m.opt.Home, Width: max(p.width-len(head), 24)}.Wants(d.question))
+		if p.width < 60 {
+			head = fmt.Sprintf(" %-5s %4s ", d.message.Decision, age(m.now.Sub(d.when)))
+		}
+		room := p.width - len(head)
+		p.add(style, head+prompt.Shorten(prompt.Style{Home: m.opt.Home, Width: room}.Wants(d.question), room))
 	}
 }

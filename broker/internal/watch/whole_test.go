@@ -69,6 +69,26 @@ func TestWhatAKeyIsAboutIsWhole(t *testing.T) {
 	}
 }
 
+// TestColumnsStayWhole: what is too long of a decision is shortened in its own column, and what is said is whole.
+func TestColumnsStayWhole(t *testing.T) {
+	later := t0.Add(time.Minute)
+	m, q := long()
+	m.Update(Event{SID: q.SID, Message: request(6, q.Path)}, t0)
+	m.Update(Event{SID: q.SID, Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(6)), Decision: "allow",
+		Scope: "tree", Life: "session", By: "socket"}}, later)
+	for width, want := range map[int]string{80: "\n allow tree    session by socket    0s mcp-a-s+ ", 40: "\n allow   0s "} {
+		m.now = later
+		if shown := strings.Join(m.View(width, 40), "\n"); !strings.Contains(shown, want) {
+			t.Errorf("%d columns lack %q:\n%s", width, want, shown)
+		}
+	}
+	m.View(40, 10)
+	m.Key('o', later)
+	if shown := text(m, 40, 10); !strings.Contains(shown, "not all of this is on the screen: make that larger, or press n") {
+		t.Errorf("what is said is cut:\n%s", shown)
+	}
+}
+
 // TestKeysWaitForTheScreen: what was typed before the screen had what it is about allows nothing.
 func TestKeysWaitForTheScreen(t *testing.T) {
 	later := t0.Add(time.Minute)
