@@ -84,7 +84,8 @@ func TestColumnsStayWhole(t *testing.T) {
 	}
 	m.View(40, 10)
 	m.Key('o', later)
-	if shown := text(m, 40, 10); !strings.Contains(shown, "not all of this is on the screen: make that larger, or press n") {
+	const refused = "not all of this is on the screen: make that larger, or press n"
+	if shown := text(m, 40, 10); !strings.Contains(shown, refused) {
 		t.Errorf("what is said is cut:\n%s", shown)
 	}
 }
