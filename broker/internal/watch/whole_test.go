@@ -76,7 +76,8 @@ func TestColumnsStayWhole(t *testing.T) {
 	m.Update(Event{SID: q.SID, Message: request(6, q.Path)}, t0)
 	m.Update(Event{SID: q.SID, Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(6)), Decision: "allow",
 		Scope: "tree", Life: "session", By: "socket"}}, later)
-	for width, want := range map[int]string{80: "\n allow tree    session by socket    0s mcp-a-s+ ", 40: "\n allow   0s "} {
+	rows := map[int]string{80: "\n allow tree    session by socket    0s mcp-a-s+ ", 40: "\n allow   0s "}
+	for width, want := range rows {
 		m.now = later
 		if shown := strings.Join(m.View(width, 40), "\n"); !strings.Contains(shown, want) {
 			t.Errorf("%d columns lack %q:\n%s", width, want, shown)
