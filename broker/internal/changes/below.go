@@ -41,7 +41,7 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 		}
 		in.Kind = kindOf(&in.old)
 		if after(in.old.Ctim, s.l.since) && !c.Changed {
-			c.Changed, c.Reason = true, fmt.Sprintf("the host changed %q in it after the session began", sub)
+			c.Changed, c.Since = true, fmt.Sprintf("the host changed %q in it after the session began", sub)
 		}
 		if s.judges == nil { // only counted
 			in.Risk = ""
@@ -52,7 +52,7 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 		s.below(&deeper, sub, fd, n)
 		c.Entries += deeper.Entries
 		if deeper.Changed && !c.Changed {
-			c.Changed, c.Reason = true, deeper.Reason
+			c.Changed, c.Since = true, deeper.Since
 		}
 		if deeper.Risk != "" && (c.Risk == "" || deeper.Risk == Broken && c.Risk != Broken) { // which nobody can accept
 			c.Risk, c.Reason = deeper.Risk, deeper.Reason

@@ -60,8 +60,9 @@ type Change struct {
 	Size    int64  // bytes of the file as it is now
 	Entries int    // a deleted directory: names below it
 	Risk    Risk   // "" for none
-	Reason  string // what is risky, or what happened meanwhile
+	Reason  string // what is risky
 	Changed bool   // the host's changed after the session began
+	Since   string // in which way it did
 	SetID   bool   // its set-user-id or set-group-id bit is not applied
 	// Attributes: its extended attributes changed, and not what is in it
 	Attributes bool
@@ -134,9 +135,17 @@ func (c *Change) line(p, from string) string {
 // Why says what keeps a change from being applied without being told; empty: nothing does.
 func (c *Change) Why() string {
 	if c.Risk != "" {
-		return string(c.Risk) + ": " + c.Reason
+		return string(c.Risk) + ": " + c.Because()
 	}
-	return c.Reason
+	return c.Since
+}
+
+// Because says what is risky and what happened meanwhile.
+func (c *Change) Because() string {
+	if c.Reason != "" && c.Since != "" {
+		return c.Reason + "; " + c.Since
+	}
+	return c.Reason + c.Since
 }
 
 // leadsOut says whether a link at rel leads out of its layer, places that only root writes excepted.

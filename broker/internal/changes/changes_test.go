@@ -34,7 +34,7 @@ func newLab(t *testing.T, hide ...string) *lab {
 	l.upper = l.ses + "/overlay/1/upper"
 	l.check(os.MkdirAll(l.host, 0o755))
 	l.check(os.MkdirAll(l.upper, 0o700))
-	l.layer = Layer{Target: l.host, Upper: l.upper, Hide: hide, Why: "--ephemeral"}
+	l.layer = Layer{Target: l.host, Upper: l.upper, Hide: hide, Why: "--ephemeral", session: l.ses, existed: true}
 	return l
 }
 
@@ -67,6 +67,7 @@ func (l *lab) begin() {
 	var st unix.Stat_t
 	l.check(unix.Stat(l.ses+"/stamp", &st))
 	l.layer.since = st.Mtim
+	l.check(noteNames([]Layer{l.layer}, l.ses))
 	time.Sleep(20 * time.Millisecond)
 }
 

@@ -5,6 +5,7 @@ package changes
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,8 @@ type Layer struct {
 	// Guarded is about names below Target that the host's settings make something run by, beside the built-in ones.
 	Guarded []guard.Rule
 	since   unix.Timespec
+	session string // the session's folder
+	existed bool   // Target was the host's, and nothing else's
 	index   string // see NoteIndexes; empty: not known
 
 	elsewhere func(string) bool // see Elsewhere; nil: nothing is
@@ -56,7 +59,7 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 			continue
 		}
 		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p),
-			index: indexes[plan.Bytes(m.Target)]}
+			index: indexes[plan.Bytes(m.Target)], session: dir, existed: slices.Equal(m.Lower, []string{m.Target})}
 		for _, h := range m.Hide {
 			l.Hide = append(l.Hide, string(h))
 		}

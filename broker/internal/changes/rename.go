@@ -49,7 +49,7 @@ func Renames(list []Change) []Change {
 		dropped[g] = true
 		c.Op, c.From, c.OldMode = Renamed, list[g].Path, list[g].OldMode
 		if c.Risk == "" && !c.Changed {
-			c.Risk, c.Reason, c.Changed = list[g].Risk, list[g].Reason, list[g].Changed
+			c.Risk, c.Reason, c.Changed, c.Since = list[g].Risk, list[g].Reason, list[g].Changed, list[g].Since
 		}
 	}
 	kept := out[:0]

@@ -26,19 +26,26 @@ type scanner struct {
 
 	judges *guard.Judge    // nil: nothing is judged
 	heads  map[string]bool // which directories have a HEAD
+
+	noted map[string][]string // which names the host's directories had when the session began
+	lost  string              // the directory that is gone from the host and is being looked through; "." for all
 }
 
 // Scan lists what the layers hold that the host does not, in the order of paths. The paths in only, which
 // are absolute, bound it; none means everything.
 func Scan(layers []Layer, only []string) ([]Change, error) {
 	var all []Change
+	noted := map[string]map[string]map[string][]string{} // by session
 	for i := range layers {
 		l := &layers[i]
+		if _, ok := noted[l.session]; !ok && l.session != "" {
+			noted[l.session] = notedNames(l.session)
+		}
 		judge, err := guard.NewJudge(slices.Concat(l.Guarded, guard.BuiltIn()))
 		if err != nil {
 			return nil, err
 		}
-		s := scanner{l: l, host: -1, judges: judge}
+		s := scanner{l: l, host: -1, judges: judge, noted: noted[l.session][l.Target]}
 		if s.upper, err = openRoot(l.Upper); err != nil {
 			return nil, fmt.Errorf("opening layer %s: %w", l.Upper, err)
 		}
@@ -49,7 +56,11 @@ func Scan(layers []Layer, only []string) ([]Change, error) {
 		if s.host < 0 {
 			var st unix.Stat_t
 			if list, err := names(s.upper); err == nil && len(list) > 0 && unix.Fstat(s.upper, &st) == nil {
-				s.add(Change{Op: Added, Kind: Dir, NewMode: 0o755, now: st}, ".", -1, "")
+				top := Change{Op: Added, Kind: Dir, NewMode: 0o755, now: st}
+				if l.existed {
+					s.lost, top.Changed, top.Since = ".", true, gone
+				}
+				s.add(top, ".", -1, "")
 			}
 		}
 		err = s.dir("", s.upper, s.host, s.host < 0)
@@ -143,6 +154,8 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 		if c.Kind == kindOf(&c.old) && c.Kind != Special {
 			c.Op = Modified
 		}
+	} else if s.wasThere(&c, rel, name, upper) {
+		c.Changed, c.Since = true, gone
 	}
 	if has && isMount(host, name) {
 		c.Risk, c.Reason = Broken, mounted
@@ -164,26 +177,33 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 		}
 		c.OldMode, c.NewMode = 0, 0
 	case File:
-		c.Size = c.now.Size
-		if xattrOf(upper, name, "user.overlay.metacopy") != "" {
-			c.Risk, c.Reason = Broken, "the layer has no data of it"
-		} else if c.Op == Modified && c.now.Size == c.old.Size {
-			same, err := sameFile(upper, host, name, &c)
-			if err != nil {
-				return err
-			}
-			if same && !c.Attributes {
-				if c.OldMode == c.NewMode {
-					return nil
-				}
-				c.Op = Mode
-			}
+		if same, err := c.file(upper, host, name); same || err != nil {
+			return err
 		}
 	case Special:
 		c.Risk, c.Reason = Odd, "a pipe, socket or device is never applied"
 	}
 	s.add(c, rel, host, name)
 	return nil
+}
+
+// file looks at a file of the layer, and says whether it is the host's.
+func (c *Change) file(upper, host int, name string) (same bool, err error) {
+	c.Size = c.now.Size
+	if xattrOf(upper, name, "user.overlay.metacopy") != "" {
+		c.Risk, c.Reason = Broken, "the layer has no data of it"
+		return false, nil
+	}
+	if c.Op != Modified || c.now.Size != c.old.Size {
+		return false, nil
+	}
+	if same, err = sameFile(upper, host, name, c); err != nil || !same || c.Attributes {
+		return false, err
+	}
+	if c.OldMode != c.NewMode {
+		c.Op = Mode
+	}
+	return c.Op != Mode, nil
 }
 
 func sameFile(upper, host int, name string, c *Change) (bool, error) {
@@ -261,7 +281,7 @@ func (s *scanner) add(c Change, rel string, host int, name string) {
 	// A directory's own time says that names in it came or went, which does not matter to its mode.
 	if c.Op != Added && !(c.Op == Mode && c.Kind == Dir) && !c.Changed && after(c.old.Ctim, s.l.since) &&
 		!s.refreshed(rel) {
-		c.Changed, c.Reason = true, "the host changed it after the session began"
+		c.Changed, c.Since = true, "the host changed it after the session began"
 	}
 	if c.Risk == "" {
 		s.judge(&c, rel)

@@ -74,12 +74,12 @@ func (t *Term) Apply() Row {
 		Help:  "carry that over to the host's files",
 		Words: []option.Word{{From: option.Kept}, {From: option.File}},
 		Text: "Carries what the overlays of an ended session hold over to the host, each file at once or not at all.\n" +
-			"Nothing is done when the host changed one of the files meanwhile (--force replaces it) or when something is\n" +
-			"guarded, secrets or links (--allow KIND accepts it); --skip leaves such things out and does the rest.\n" +
-			"When all was applied the overlays are removed."},
+			"Nothing is done when the host changed or deleted one of the files meanwhile (--force applies it), or when\n" +
+			"something is guarded, secrets or links (--allow KIND accepts it); --skip leaves such things out and does the\n" +
+			"rest. When all was applied the overlays are removed."},
 		func(o *changeOptions) []option.Option {
 			return []option.Option{
-				{Name: "force", Value: option.Switch(&o.force), Help: "replace what the host changed meanwhile"},
+				{Name: "force", Value: option.Switch(&o.force), Help: "apply what the host changed or deleted meanwhile too"},
 				{Name: "allow", Arg: "KIND", Value: option.Func(o.addRisk).Suggest("guarded", "secrets", "links"),
 					Help: "accept what is guarded, secrets or links"},
 				{Name: "skip", Value: option.Switch(&o.skip), Help: "leave such things out and do the rest"},
@@ -275,7 +275,7 @@ func changesJSON(list []changes.Change) string {
 	}
 	for _, c := range list {
 		out = append(out, entry{c.Op, plan.Bytes(c.Path), plan.Bytes(c.From), c.Kind, mode(c.OldMode), mode(c.NewMode),
-			plan.Bytes(c.Link), c.Attributes, c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Reason)})
+			plan.Bytes(c.Link), c.Attributes, c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Because())})
 	}
 	return Encode(struct {
 		Changes []entry `json:"changes"`

@@ -96,13 +96,14 @@ func (r *record) standing(log *staticLog, next func(*launch.Running)) func(*laun
 }
 
 // note writes what later commands look for: which audit log is the session's, so that one that is gone is missed, and
-// what git tracked where layers stay. Without them they know less.
+// what git tracked and the host had where layers stay. Without them they know less.
 func (r *record) note() {
 	if file := r.log(); file != "" {
 		_ = r.s.WriteFile(session.LogFile, []byte(path.Base(file)))
 	}
 	if r.kept {
 		_ = changes.NoteIndexes(r.p, r.s.Dir)
+		_ = changes.NoteNames(r.p, r.s.Dir)
 	}
 }
 

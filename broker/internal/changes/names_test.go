@@ -1,0 +1,127 @@
+//go:build linux
+
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the host deletes or moves away while a session works on it does not come back unasked. Beside each stands what
+// the session made or moved by itself, which is no conflict.
+func TestHostDeletedMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		inside, host func(l *lab)
+		marked       string // the lines that name it
+	}{
+		"edited file": {func(l *lab) { l.write(l.upper, "f", "in") }, func(l *lab) { l.check(os.Remove(l.host + "/f")) },
+			"A  f"},
+		"file become a directory": {func(l *lab) { l.write(l.upper, "f/x", "in") },
+			func(l *lab) { l.check(os.Remove(l.host + "/f")) }, "A  f/, A  f/x"},
+		"file in a directory": {func(l *lab) { l.write(l.upper, "d/e/x", "in") },
+			func(l *lab) { l.check(os.Rename(l.host+"/d/e/x", l.host+"/d/y")) }, "A  d/e/x"},
+		"moved directory": {func(l *lab) { l.write(l.upper, "d/e/x", "in"); l.write(l.upper, "d/new", "in") },
+			func(l *lab) { l.check(os.Rename(l.host+"/d", l.host+"/elsewhere")) }, "A  d/, A  d/e/, A  d/e/x, A  d/new"},
+		"name that is no text": {func(l *lab) { l.write(l.upper, "\xff\n", "in") },
+			func(l *lab) { l.check(os.Remove(l.host + "/\xff\n")) }, `A  "\xff\n"`},
+		"the whole place": {func(l *lab) { l.write(l.upper, "new", "in") },
+			func(l *lab) { l.check(os.Rename(l.host, l.host+"-elsewhere")) }, "A  ./, A  free, A  new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			for _, f := range []string{"f", "d/e/x", "d/x", "from", "\xff\n"} {
+				l.write(l.host, f, "old")
+			}
+			l.begin()
+			l.whiteout("from")
+			l.write(l.upper, "free", "new")
+			c.inside(l)
+			if list := l.scan(); strings.Contains(l.text(list), gone) {
+				t.Fatalf("named before it was:\n%s", l.text(list))
+			}
+			c.host(l)
+			list := l.scan()
+			var marked []string
+			for i := range list {
+				if list[i].Changed {
+					line, why, _ := strings.Cut(strings.Replace(list[i].In(l.host), l.host, ".", 1), "  ! ")
+					if marked = append(marked, line); why != gone {
+						t.Errorf("%s: %q, want %q", line, why, gone)
+					}
+				}
+			}
+			if got := strings.Join(marked, ", "); got != c.marked {
+				t.Errorf("marked are %s, want %s\nof\n%s", got, c.marked, l.text(list))
+			}
+			l.heldUntilForced(list)
+		})
+	}
+}
+
+// heldUntilForced applies what has conflicts: not at all, then by force.
+func (l *lab) heldUntilForced(list []Change) {
+	l.t.Helper()
+	var r *Refused
+	if _, err := Apply(list, l.opt()); !errors.As(err, &r) {
+		l.t.Fatalf("%v\n%s", err, l.text(list))
+	}
+	if after := l.text(l.scan()); after != l.text(list) {
+		l.t.Errorf("something was applied although it was refused:\n%s\nwas\n%s", after, l.text(list))
+	}
+	opt := l.opt()
+	opt.Force = true
+	if _, err := Apply(list, opt); err != nil {
+		l.t.Fatal(err)
+	}
+	if left := l.scan(); len(left) > 0 {
+		l.t.Errorf("left after --force:\n%s", l.text(left))
+	}
+}
+
+// Where the names were not noted, a directory of the host's is known by the kernel's mark.
+func TestDirectoryWithoutNotedNames(t *testing.T) {
+	l := newLab(t)
+	l.write(l.host, "d/x", "old")
+	l.begin()
+	l.check(os.Remove(l.ses + "/" + namesFile))
+	for _, d := range []string{"d", "new"} {
+		l.write(l.upper, d+"/x", "in")
+	}
+	l.check(unix.Setxattr(l.upper+"/d", "user.overlay.origin", nil, 0))
+	l.check(os.RemoveAll(l.host + "/d"))
+	const want = "A  d/  ! " + gone + "\nA  d/x  ! " + gone + "\nA  new/\nA  new/x\n"
+	if got := l.text(l.scan()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The names nearest to the top are noted where not all can be, those that tools made last, and git's own store never.
+func TestNotedNamesAreBounded(t *testing.T) {
+	l := newLab(t)
+	for _, f := range []string{"a/b/c", "node_modules/p/x", ".git/objects/ab/1", ".git/HEAD", "z"} {
+		l.write(l.host, f, "")
+	}
+	for left, want := range map[int]string{100: ".: 4, a: 1, a/b: 1, .git: 2, node_modules: 1, node_modules/p: 1",
+		6: ".: 4, a: 1, a/b: 1", 4: ".: 4", 3: ""} {
+		var b strings.Builder
+		l.check(l.layer.list(&b, &left))
+		l.check(os.MkdirAll(l.ses+"/overlay", 0o700))
+		// A line that was not written to its end is left out.
+		l.check(os.WriteFile(l.ses+"/"+namesFile, []byte(b.String()+`{"target":"/cut`), 0o600))
+		noted := notedNames(l.ses)[l.host]
+		var got []string
+		for _, dir := range []string{".", "a", "a/b", ".git", ".git/objects", "node_modules", "node_modules/p"} {
+			if names, ok := noted[dir]; ok {
+				got = append(got, fmt.Sprintf("%s: %d", dir, len(names)))
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+		}
+	}
+}
