@@ -73,6 +73,8 @@ type applier struct {
 	host  int
 	n     int
 	late  []Change // directories whose mode and time come last
+	// directories of the host's that are writable until the layer is done
+	opened []opened
 }
 
 // Choose says which of the changes Apply would carry over, and which not without being told.
@@ -171,11 +173,12 @@ func (a *applier) enter(c *Change) error {
 		if err != nil {
 			return err
 		}
-		err = unix.Mkdirat(parent, path.Base(c.layer.Target), 0o755)
+		err = unix.Mkdirat(parent, path.Base(c.layer.Target), 0o700)
 		unix.Close(parent)
 		if err != nil && err != unix.EEXIST {
 			return err
 		}
+		a.late = append(a.late, *c)
 	}
 	a.host, err = openRoot(c.layer.Target)
 	return err
@@ -188,24 +191,12 @@ func (a *applier) leave() error {
 		return nil
 	}
 	var err error
+	if a.host >= 0 {
+		err = a.shutAgain()
+	}
 	for i := len(a.late) - 1; i >= 0 && a.host >= 0; i-- {
-		c := &a.late[i]
-		if fd, oerr := openBelow(a.host, c.rel); oerr == nil {
-			if c.Op != Mode || c.Attributes {
-				a.copyXattrsOf(c, fd)
-			}
-			mode := c.now.Mode & perm
-			var st unix.Stat_t
-			if unix.Fstat(fd, &st) == nil {
-				mode |= st.Mode & 0o7000 // what the host's directory above gave it
-			}
-			if e := unix.Fchmod(fd, mode); e != nil && err == nil {
-				err = e
-			}
-			if c.Op != Mode {
-				_ = unix.Futimes(fd, []unix.Timeval{unix.NsecToTimeval(c.now.Atim.Nano()), unix.NsecToTimeval(c.now.Mtim.Nano())})
-			}
-			unix.Close(fd)
+		if e := a.finish(&a.late[i]); e != nil && err == nil {
+			err = e
 		}
 	}
 	if a.host >= 0 {
@@ -216,6 +207,32 @@ func (a *applier) leave() error {
 	}
 	unix.Close(a.upper)
 	a.layer, a.late, a.upper, a.host = nil, nil, -1, -1
+	return err
+}
+
+// finish gives a directory what it had in the layer.
+func (a *applier) finish(c *Change) error {
+	fd, err := openBelow(a.host, c.rel)
+	if err != nil {
+		return nil // the host has removed it
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	mode := c.NewMode
+	if c.Op != Mode {
+		mode |= st.Mode & unix.S_ISGID // the host's directory above gave it that with its group
+		dropACLs(fd)
+	}
+	if c.Op != Mode || c.Attributes {
+		a.copyXattrsOf(c, fd)
+	}
+	err = unix.Fchmod(fd, mode)
+	if c.Op != Mode {
+		_ = unix.Futimes(fd, []unix.Timeval{unix.NsecToTimeval(c.now.Atim.Nano()), unix.NsecToTimeval(c.now.Mtim.Nano())})
+	}
 	return err
 }
 
@@ -235,10 +252,14 @@ func (a *applier) change(c *Change) error {
 	switch {
 	case c.Op == Mode && c.Kind == Dir:
 		a.late = append(a.late, *c)
-		return openUp(dir, name, c) // what is made in it comes before its last mode
+		return nil // what is made in it comes before its last mode
 	case c.Op == Mode:
 		return chmodFile(dir, name, c)
-	case c.Op == Added && c.Kind == Dir:
+	}
+	if err := a.openUp(path.Dir(c.rel), dir); err != nil {
+		return err
+	}
+	if c.Op == Added && c.Kind == Dir {
 		a.late = append(a.late, *c)
 		if err := unix.Mkdirat(dir, name, 0o700); err != nil && err != unix.EEXIST {
 			return err
@@ -273,19 +294,6 @@ func (a *applier) change(c *Change) error {
 		return err
 	}
 	return a.replace(c, dir, name, temp, &in)
-}
-
-// openUp gives a directory the rights of its owner.
-func openUp(dir int, name string, c *Change) error {
-	if c.old.Mode&0o300 == 0o300 {
-		return nil
-	}
-	fd, err := unix.Openat(dir, name, dirFlags, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Fchmod(fd, c.old.Mode&0o7777|0o300)
 }
 
 func chmodFile(dir int, name string, c *Change) error {
@@ -332,6 +340,7 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 		if c.Op == Modified { // as the host had it, where this user may
 			_ = unix.Fchown(int(dst.Fd()), -1, int(c.old.Gid))
 		}
+		dropACLs(int(dst.Fd()))
 		copyXattrs(int(dst.Fd()), int(src.Fd()))
 		err = unix.Fchmod(int(dst.Fd()), c.NewMode)
 	}

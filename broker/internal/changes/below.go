@@ -32,6 +32,10 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: the host's directory cannot be read", rel)
 		return
 	}
+	if err := shut(fd); err != nil && len(list) > 0 {
+		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: nothing in the host's directory can be removed: %s", rel, err)
+		return
+	}
 	for _, n := range list {
 		c.Entries++
 		sub := path.Join(rel, n)

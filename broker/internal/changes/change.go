@@ -73,7 +73,12 @@ type Change struct {
 }
 
 // perm are the mode bits that are carried over.
-const perm = 0o777
+func perm(st *unix.Stat_t) uint32 {
+	if kindOf(st) == Dir {
+		return st.Mode & (0o777 | unix.S_ISVTX | unix.S_ISGID)
+	}
+	return st.Mode & 0o777
+}
 
 func kindOf(st *unix.Stat_t) Kind {
 	switch st.Mode & unix.S_IFMT {

@@ -29,6 +29,14 @@ type intent struct {
 	// Both are in a second line about the same.
 	Seen bool   `json:"seen,omitempty"` // what is at Temp was compared, and goes
 	Put  *stamp `json:"put,omitempty"`  // the file of ours that is about to take the place of a directory
+	// Alone: Dir itself gets another mode for a while.
+	Mode *modes `json:"mode,omitempty"`
+}
+
+// modes are permission bits of a directory, as it had them and while it is written to.
+type modes struct {
+	Was  uint32 `json:"was"`
+	Open uint32 `json:"open"`
 }
 
 // stamp is by what a file is known again, as long as nobody writes to it.
@@ -87,8 +95,8 @@ func (j *journal) close() {
 }
 
 // Recover removes what an apply that was killed left on the host: our own copies, and what it had replaced
-// already. A directory that was moved aside and not looked into goes back to its place. What it does not know is left
-// where it is and named in the error.
+// already. A directory that was moved aside and not looked into goes back to its place, and one that was made writable
+// gets its mode again. What it does not know is left where it is and named in the error.
 func Recover(dir string) error {
 	p := filepath.Join(dir, "apply.jsonl")
 	f, err := os.OpenFile(p, os.O_RDONLY|unix.O_NOFOLLOW, 0)
@@ -104,9 +112,15 @@ func Recover(dir string) error {
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	for _, i := range list {
-		if err := i.undo(); err != nil && !slices.Contains(problems, err.Error()) {
-			problems = append(problems, err.Error())
+	for _, step := range [...]func(*intent) error{
+		func(i *intent) error { return i.turn(true) }, // so that what is in it can be removed
+		(*intent).undo,
+		func(i *intent) error { return i.turn(false) },
+	} {
+		for i := range list {
+			if err := step(&list[i]); err != nil && !slices.Contains(problems, err.Error()) {
+				problems = append(problems, err.Error())
+			}
 		}
 	}
 	if len(problems) > 0 {
@@ -141,6 +155,9 @@ func readIntents(f io.Reader) (list []intent, err error) {
 }
 
 func (i *intent) undo() error {
+	if i.Mode != nil {
+		return nil
+	}
 	root, err := openRoot(string(i.Target))
 	if err == unix.ENOENT {
 		return nil

@@ -94,7 +94,7 @@ func (c *Change) patchGone(w *bytes.Buffer, dir string) error {
 		if in.Kind = kindOf(&in.old); in.secret() {
 			continue
 		}
-		in.OldMode = in.old.Mode & perm
+		in.OldMode = perm(&in.old)
 		if err := in.Patch(w, dir); err != nil {
 			return err
 		}

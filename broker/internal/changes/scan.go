@@ -28,6 +28,7 @@ type scanner struct {
 	heads  map[string]bool // which directories have a HEAD
 
 	noted map[string][]string // which names the host's directories had when the session began
+	shut  map[string]error    // which of the host's directories cannot be written to
 	lost  string              // the directory that is gone from the host and is being looked through; "." for all
 }
 
@@ -56,7 +57,7 @@ func Scan(layers []Layer, only []string) ([]Change, error) {
 		if s.host < 0 {
 			var st unix.Stat_t
 			if list, err := names(s.upper); err == nil && len(list) > 0 && unix.Fstat(s.upper, &st) == nil {
-				top := Change{Op: Added, Kind: Dir, NewMode: 0o755, now: st}
+				top := Change{Op: Added, Kind: Dir, NewMode: perm(&st), now: st}
 				if l.existed {
 					s.lost, top.Changed, top.Since = ".", true, gone
 				}
@@ -146,13 +147,16 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 		}
 		return nil
 	}
-	c.Kind, c.NewMode = kindOf(&c.now), c.now.Mode&perm
+	c.Kind, c.NewMode = kindOf(&c.now), perm(&c.now)
 	c.SetID = c.now.Mode&0o6000 != 0 && c.Kind == File
 	c.Op = Added
 	if has {
-		c.OldMode, c.Op = c.old.Mode&perm, Replaced
+		c.OldMode, c.Op = perm(&c.old), Replaced
 		if c.Kind == kindOf(&c.old) && c.Kind != Special {
 			c.Op = Modified
+		}
+		if c.Kind == Dir { // whose group it passes on is the host's
+			c.NewMode |= c.OldMode & unix.S_ISGID
 		}
 	} else if s.wasThere(&c, rel, name, upper) {
 		c.Changed, c.Since = true, gone
@@ -268,7 +272,7 @@ func (s *scanner) deleted(rel, name string, host int) {
 	if lstatAt(host, name, &c.old) != nil {
 		return
 	}
-	c.Kind, c.OldMode = kindOf(&c.old), c.old.Mode&perm
+	c.Kind, c.OldMode = kindOf(&c.old), perm(&c.old)
 	s.add(c, rel, host, name)
 }
 
@@ -285,6 +289,9 @@ func (s *scanner) add(c Change, rel string, host int, name string) {
 	}
 	if c.Risk == "" {
 		s.judge(&c, rel)
+	}
+	if err := s.refusedByHost(&c, rel, host); err != nil && c.Risk != Odd && c.Risk != Broken {
+		c.Risk, c.Reason = Broken, err.Error()
 	}
 	s.out = append(s.out, c)
 }

@@ -47,6 +47,14 @@ func copyXattrs(dst, src int) {
 	}
 }
 
+// dropACLs takes from a new file or directory what a default ACL of the directory around it has given it: the program
+// has not seen that there.
+func dropACLs(fd int) {
+	for _, name := range acls {
+		_ = unix.Fremovexattr(fd, name)
+	}
+}
+
 // takenAway are the attributes that the host's file or directory has and the layer's has not. One that the layer's file
 // system cannot have was not taken away.
 func takenAway(upper, host int) (names []string) {

@@ -1,0 +1,139 @@
+//go:build linux
+
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/plan"
+)
+
+// opened is a directory of the host's that is made writable for as long as its layer is applied: below the layer's
+// place, and the bits that it had and has again afterwards.
+type opened struct {
+	rel string
+	was uint32
+}
+
+// access asks whether names in a directory can be changed; EACCES is its own owner's mode as well.
+func access(dir int) error { return unix.Faccessat(dir, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }
+
+// shut says why names in the host's directory cannot be changed, or be made changeable for a moment; nil: they can.
+func shut(dir int) error {
+	err := access(dir)
+	var st unix.Stat_t
+	if err == unix.EACCES && unix.Fstat(dir, &st) == nil && int(st.Uid) == unix.Geteuid() {
+		return nil
+	}
+	return err
+}
+
+// refusedByHost says why a change cannot be applied whatever is accepted, so that nothing is begun which stops
+// half-way. host is the directory that it is in, -1 where that comes with the layer.
+func (s *scanner) refusedByHost(c *Change, rel string, host int) error {
+	if c.Op == Mode && c.OldMode != c.NewMode {
+		if me := unix.Geteuid(); me != 0 && int(c.old.Uid) != me {
+			return errors.New("it belongs to somebody else")
+		}
+	}
+	if c.Op == Mode || host < 0 {
+		return nil
+	}
+	dir := path.Dir(rel)
+	err, known := s.shut[dir]
+	if !known {
+		if err = shut(host); err != nil {
+			err = fmt.Errorf("the host's directory around it cannot be written to: %w", err)
+		}
+		if s.shut == nil {
+			s.shut = map[string]error{}
+		}
+		s.shut[dir] = err
+	}
+	return err
+}
+
+// openUp makes the host's directory rel writable if its owner's mode is what keeps it shut. The journal has that first.
+func (a *applier) openUp(rel string, dir int) error {
+	if access(dir) != unix.EACCES {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err != nil {
+		return err
+	}
+	was := st.Mode & 0o7777
+	for i := range a.late {
+		if c := &a.late[i]; c.rel == rel && c.NewMode&0o300 == 0o300 { // its own change, and nothing to take back
+			return unix.Fchmod(dir, c.NewMode)
+		}
+	}
+	in := intent{Target: plan.Bytes(a.layer.Target), Dir: plan.Bytes(rel), stamp: stampOf(&st),
+		Mode: &modes{was, was | 0o300}}
+	if err := a.j.note(in); err != nil {
+		return err
+	}
+	a.opened = append(a.opened, opened{rel, was})
+	return unix.Fchmod(dir, in.Mode.Open)
+}
+
+// shutAgain gives the directories back what they had.
+func (a *applier) shutAgain() error {
+	var err error
+	for i := len(a.opened) - 1; i >= 0; i-- {
+		o := a.opened[i]
+		fd, e := openBelow(a.host, o.rel)
+		if e == nil {
+			e = unix.Fchmod(fd, o.was)
+			unix.Close(fd)
+		}
+		if e != nil && !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("giving %s its mode %04o again: %w",
+				plan.Bytes(path.Join(a.layer.Target, o.rel)).Quote(), o.was, e))
+		}
+	}
+	a.opened = nil
+	return err
+}
+
+// turn changes the mode of the directory that an apply had opened up: to what it was while it was applied, or back to
+// what it had before. One that somebody has given another mode since keeps that.
+func (i *intent) turn(open bool) error {
+	if i.Mode == nil {
+		return nil
+	}
+	root, err := openRoot(string(i.Target))
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", i.Target.Quote(), err)
+	}
+	defer unix.Close(root)
+	fd, err := openBelow(root, string(i.Dir))
+	if err == unix.ENOENT {
+		return nil
+	}
+	name := plan.Bytes(path.Join(string(i.Target), string(i.Dir))).Quote()
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	from, to := i.Mode.Open, i.Mode.Was
+	if open {
+		from, to = to, from
+	}
+	if unix.Fstat(fd, &st) != nil || st.Dev != i.Dev || st.Ino != i.Ino || st.Mode&0o7777 != from {
+		return nil
+	}
+	if err := unix.Fchmod(fd, to); err != nil {
+		return fmt.Errorf("giving %s its mode %04o again: %w", name, to, err)
+	}
+	return nil
+}
