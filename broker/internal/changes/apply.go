@@ -75,6 +75,7 @@ type applier struct {
 	late  []Change // directories whose mode and time come last
 	// directories of the host's that are writable until the layer is done
 	opened []opened
+	failed bool // the rest comes another time, so what is to be shut stays open
 }
 
 // Choose says which of the changes Apply would carry over, and which not without being told.
@@ -113,7 +114,7 @@ func Apply(list []Change, opt Options) (Result, error) {
 	a := &applier{opt: opt, j: j, upper: -1, host: -1}
 	for i := range todo {
 		if err = a.change(&todo[i]); err != nil {
-			err = fmt.Errorf("applying %s: %w", plan.Bytes(todo[i].Path).Quote(), err)
+			err, a.failed = fmt.Errorf("applying %s: %w", plan.Bytes(todo[i].Path).Quote(), err), true
 			break
 		}
 		res.Applied++
@@ -195,7 +196,9 @@ func (a *applier) leave() error {
 		err = a.shutAgain()
 	}
 	for i := len(a.late) - 1; i >= 0 && a.host >= 0; i-- {
-		if e := a.finish(&a.late[i]); e != nil && err == nil {
+		if c := &a.late[i]; a.failed && c.NewMode&0o500 != 0o500 {
+			continue
+		} else if e := a.finish(c); e != nil && err == nil {
 			err = e
 		}
 	}

@@ -29,7 +29,7 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 		list, err = names(fd)
 	}
 	if err != nil {
-		c.Risk, c.Reason = Broken, fmt.Sprintf("%q: the host's directory cannot be read", rel)
+		c.unreadable(fmt.Sprintf("%q: the host's directory", rel), err)
 		return
 	}
 	if err := shut(fd); err != nil && len(list) > 0 {
@@ -59,7 +59,7 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 			c.Changed, c.Since = true, deeper.Since
 		}
 		if deeper.Risk != "" && (c.Risk == "" || deeper.Risk == Broken && c.Risk != Broken) { // which nobody can accept
-			c.Risk, c.Reason = deeper.Risk, deeper.Reason
+			c.Risk, c.Reason, c.Unread = deeper.Risk, deeper.Reason, deeper.Unread
 		}
 	}
 }

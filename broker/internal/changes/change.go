@@ -63,6 +63,7 @@ type Change struct {
 	Reason  string // what is risky
 	Changed bool   // the host's changed after the session began
 	Since   string // in which way it did
+	Unread  bool   // Broken: what is in it could not be looked at
 	SetID   bool   // its set-user-id or set-group-id bit is not applied
 	// Attributes: its extended attributes changed, and not what is in it
 	Attributes bool
@@ -120,7 +121,7 @@ func (c *Change) line(p, from string) string {
 		s += fmt.Sprintf(" (%d below)", c.Entries)
 	case c.Kind == Link && c.Op != Deleted:
 		s += " -> " + plan.Bytes(c.Link).Quote()
-	case c.OldMode != 0 && c.NewMode != 0 && c.OldMode != c.NewMode:
+	case (c.Op == Mode || c.OldMode != 0 && c.NewMode != 0) && c.OldMode != c.NewMode:
 		s += fmt.Sprintf(" (mode %04o -> %04o)", c.OldMode, c.NewMode)
 	case c.Op == Added && c.Kind == File && c.NewMode&0o111 != 0:
 		s += " (executable)"
@@ -143,6 +144,17 @@ func (c *Change) Why() string {
 		return string(c.Risk) + ": " + c.Because()
 	}
 	return c.Since
+}
+
+// Shut says whether the host's directory cannot be looked into because it has the mode that it has in the layer: so it
+// is once the change was applied.
+func (c *Change) Shut() bool {
+	return c.Unread && c.Kind == Dir && kindOf(&c.old) == Dir && c.OldMode == c.NewMode && c.NewMode&0o500 != 0o500
+}
+
+// unreadable marks what could not be looked at, so that the rest can be.
+func (c *Change) unreadable(what string, err error) {
+	c.Risk, c.Unread, c.Reason = Broken, true, what+" cannot be read: "+err.Error()
 }
 
 // Because says what is risky and what happened meanwhile.

@@ -23,6 +23,8 @@ type Layer struct {
 	Git    bool     // Target is a repository's own directory
 	// Guarded is about names below Target that the host's settings make something run by, beside the built-in ones.
 	Guarded []guard.Rule
+	// Ended: the session has, and nobody else writes to the layer or reads it.
+	Ended   bool
 	since   unix.Timespec
 	session string // the session's folder
 	existed bool   // Target was the host's, and nothing else's

@@ -14,8 +14,17 @@ import (
 const maxPatch = 4 << 20
 
 // Patch writes the change as a unified diff with git's headers, which git apply reads. Paths are relative to
-// dir where they lie below it.
-func (c *Change) Patch(w *bytes.Buffer, dir string) error {
+// dir where they lie below it. What cannot be read is named instead, and marked as Unread.
+func (c *Change) Patch(w *bytes.Buffer, dir string) {
+	was := w.Len()
+	if err := c.patch(w, dir); err != nil {
+		w.Truncate(was)
+		c.unreadable("the file", err)
+		fmt.Fprintf(w, "# %s\n", c.In(dir))
+	}
+}
+
+func (c *Change) patch(w *bytes.Buffer, dir string) error {
 	if c.Op == Deleted && c.Kind == Dir {
 		return c.patchGone(w, dir)
 	}
@@ -95,7 +104,7 @@ func (c *Change) patchGone(w *bytes.Buffer, dir string) error {
 			continue
 		}
 		in.OldMode = perm(&in.old)
-		if err := in.Patch(w, dir); err != nil {
+		if err := in.patch(w, dir); err != nil {
 			return err
 		}
 	}

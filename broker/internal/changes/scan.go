@@ -27,6 +27,7 @@ type scanner struct {
 	judges *guard.Judge    // nil: nothing is judged
 	heads  map[string]bool // which directories have a HEAD
 
+	locks *locks
 	noted map[string][]string // which names the host's directories had when the session began
 	shut  map[string]error    // which of the host's directories cannot be written to
 	lost  string              // the directory that is gone from the host and is being looked through; "." for all
@@ -37,39 +38,22 @@ type scanner struct {
 func Scan(layers []Layer, only []string) ([]Change, error) {
 	var all []Change
 	noted := map[string]map[string]map[string][]string{} // by session
+	var k *locks
 	for i := range layers {
 		l := &layers[i]
 		if _, ok := noted[l.session]; !ok && l.session != "" {
 			noted[l.session] = notedNames(l.session)
 		}
+		if k == nil && l.Ended { // all are of one session
+			k = openLocks(l.session)
+			defer k.close()
+		}
 		judge, err := guard.NewJudge(slices.Concat(l.Guarded, guard.BuiltIn()))
 		if err != nil {
 			return nil, err
 		}
-		s := scanner{l: l, host: -1, judges: judge, noted: noted[l.session][l.Target]}
-		if s.upper, err = openRoot(l.Upper); err != nil {
-			return nil, fmt.Errorf("opening layer %s: %w", l.Upper, err)
-		}
-		if s.host, err = openRoot(l.Target); err != nil && err != unix.ENOENT {
-			unix.Close(s.upper)
-			return nil, fmt.Errorf("opening %s: %w", l.Target, err)
-		}
-		if s.host < 0 {
-			var st unix.Stat_t
-			if list, err := names(s.upper); err == nil && len(list) > 0 && unix.Fstat(s.upper, &st) == nil {
-				top := Change{Op: Added, Kind: Dir, NewMode: perm(&st), now: st}
-				if l.existed {
-					s.lost, top.Changed, top.Since = ".", true, gone
-				}
-				s.add(top, ".", -1, "")
-			}
-		}
-		err = s.dir("", s.upper, s.host, s.host < 0)
-		unix.Close(s.upper)
-		if s.host >= 0 {
-			unix.Close(s.host)
-		}
-		if err != nil {
+		s := scanner{l: l, host: -1, judges: judge, noted: noted[l.session][l.Target], locks: k}
+		if err := s.layer(); err != nil {
 			return nil, fmt.Errorf("comparing %s: %w", l.Target, err)
 		}
 		all = append(all, s.out...)
@@ -82,6 +66,39 @@ func Scan(layers []Layer, only []string) ([]Change, error) {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out, nil
+}
+
+// layer compares a layer with its place. Where one of both cannot be read that is the one change of it.
+func (s *scanner) layer() error {
+	unread := Change{Op: Modified, Kind: Dir, Path: s.l.Target, layer: s.l, rel: "."}
+	var err error
+	if s.upper, err = s.locks.top(s.l); err != nil {
+		unread.unreadable("the layer", err)
+		s.out = append(s.out, unread)
+		return nil
+	}
+	defer unix.Close(s.upper)
+	if s.host, err = openRoot(s.l.Target); err == nil {
+		defer unix.Close(s.host)
+		err = unix.Faccessat(s.host, ".", unix.X_OK, unix.AT_EACCESS)
+	}
+	if err != nil && err != unix.ENOENT {
+		unread.unreadable("the host's directory", err)
+		s.out = append(s.out, unread)
+		return nil
+	}
+	if s.host < 0 {
+		var st unix.Stat_t
+		if list, err := names(s.upper); err == nil && len(list) > 0 && unix.Fstat(s.upper, &st) == nil {
+			s.locks.seen(s.l, ".", &st)
+			top := Change{Op: Added, Kind: Dir, NewMode: perm(&st), now: st}
+			if s.l.existed {
+				s.lost, top.Changed, top.Since = ".", true, gone
+			}
+			s.add(top, ".", -1, "")
+		}
+	}
+	return s.dir("", s.upper, s.host, s.host < 0)
 }
 
 func wanted(p string, only []string) bool {
@@ -137,9 +154,12 @@ func isWhiteout(dir int, name string, st *unix.Stat_t) bool {
 
 func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 	c := Change{}
-	if err := lstatAt(upper, name, &c.now); err != nil {
+	if err := lstatAt(upper, name, &c.now); err == unix.ENOENT {
+		return nil // a session that runs has removed it
+	} else if err != nil {
 		return err
 	}
+	s.locks.seen(s.l, rel, &c.now)
 	has := host >= 0 && lstatAt(host, name, &c.old) == nil
 	if isWhiteout(upper, name, &c.now) {
 		if has {
@@ -172,17 +192,16 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 	case Link:
 		var err error
 		if c.Link, err = readLink(upper, name); err != nil {
-			return err
-		}
-		if c.Op == Modified {
+			c.unreadable("the layer's link", err)
+		} else if c.Op == Modified {
 			if old, err := readLink(host, name); err == nil && old == c.Link {
 				return nil
 			}
 		}
 		c.OldMode, c.NewMode = 0, 0
 	case File:
-		if same, err := c.file(upper, host, name); same || err != nil {
-			return err
+		if c.file(upper, host, name) {
+			return nil
 		}
 	case Special:
 		c.Risk, c.Reason = Odd, "a pipe, socket or device is never applied"
@@ -192,22 +211,32 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 }
 
 // file looks at a file of the layer, and says whether it is the host's.
-func (c *Change) file(upper, host int, name string) (same bool, err error) {
+func (c *Change) file(upper, host int, name string) bool {
 	c.Size = c.now.Size
 	if xattrOf(upper, name, "user.overlay.metacopy") != "" {
 		c.Risk, c.Reason = Broken, "the layer has no data of it"
-		return false, nil
+		return false
+	}
+	if int(c.now.Uid) != unix.Geteuid() { // a container's; what is the user's own is opened whatever its mode
+		if err := unix.Faccessat(upper, name, unix.R_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			c.unreadable("the layer's file", err)
+			return false
+		}
 	}
 	if c.Op != Modified || c.now.Size != c.old.Size {
-		return false, nil
+		return false
 	}
-	if same, err = sameFile(upper, host, name, c); err != nil || !same || c.Attributes {
-		return false, err
+	same, err := sameFile(upper, host, name, c)
+	if err != nil {
+		c.unreadable("the file", err)
+	}
+	if !same || c.Attributes {
+		return false
 	}
 	if c.OldMode != c.NewMode {
 		c.Op = Mode
 	}
-	return c.Op != Mode, nil
+	return c.Op != Mode
 }
 
 func sameFile(upper, host int, name string, c *Change) (bool, error) {
@@ -230,25 +259,26 @@ func sameFile(upper, host int, name string, c *Change) (bool, error) {
 }
 
 func (s *scanner) directory(c Change, rel, name string, upper, host int, has bool) error {
+	upperDir, err := s.locks.opens(s.l, rel, upper, name)
+	if err == nil {
+		defer unix.Close(upperDir)
+	}
 	if xattrOf(upper, name, "user.overlay.redirect") != "" {
 		c.Risk, c.Reason = Broken, "the layer says that it was moved, and does not hold it"
-	} else if c.now.Mode&0o500 != 0o500 {
-		c.Risk, c.Reason = Broken, "a directory that its owner may not read or enter"
+	} else if err != nil {
+		c.unreadable("the layer's directory", err)
 	}
 	if c.Risk != "" {
 		s.add(c, rel, host, name)
 		return nil
 	}
-	upperDir, err := unix.Openat(upper, name, dirFlags, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(upperDir)
 	below, opaque := -1, xattrOf(upper, name, "user.overlay.opaque") == "y"
 	if has && kindOf(&c.old) == Dir {
-		fd, err := openSame(host, name)
+		fd, err := openReadable(host, name)
 		if err != nil {
-			return err
+			c.unreadable("the host's directory", err)
+			s.add(c, rel, host, name)
+			return nil
 		}
 		defer unix.Close(fd)
 		below = fd

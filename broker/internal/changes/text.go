@@ -49,7 +49,7 @@ func Lines(list []Change, base string) []string {
 }
 
 // StatText says for each file how many of its lines change, and how many in all.
-func StatText(list []Change, base string) (string, error) {
+func StatText(list []Change, base string) string {
 	var b strings.Builder
 	files, added, removed := 0, 0, 0
 	var others []Change
@@ -62,7 +62,7 @@ func StatText(list []Change, base string) (string, error) {
 		files++
 		plus, minus, text, err := c.Stat()
 		if err != nil {
-			return "", fmt.Errorf("comparing %s: %w", plan.Bytes(c.Path).Quote(), err)
+			c.unreadable("the file", err)
 		}
 		if !text {
 			fmt.Fprintf(&b, "%13s  %s\n", "", c.In(base))
@@ -76,5 +76,5 @@ func StatText(list []Change, base string) (string, error) {
 	}
 	fmt.Fprintf(&b, "%s, %s added, %s removed\n", quoting.Count(files, "file"),
 		quoting.Count(added, "line"), quoting.Count(removed, "line"))
-	return b.String(), nil
+	return b.String()
 }

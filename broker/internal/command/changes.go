@@ -56,7 +56,7 @@ func (t *Term) Diff() Row {
 		Text: "Lists what the session's overlays hold that the host does not: A added, M modified, D deleted, R renamed,\n" +
 			"T of another type, P other permissions; \"!\" marks what sbx apply does not do without being told.\n" +
 			"--patch prints a unified diff that git apply reads, --stat how many lines; --all includes caches. Git's objects\n" +
-			"are one line; --json has each."},
+			"are one line; --json has each. What cannot be read is named, and the status is 125."},
 		func(o *changeOptions) []option.Option {
 			return []option.Option{
 				{Name: "patch", Value: option.Switch(&o.patch), Help: "what of the contents changed"},
@@ -151,6 +151,11 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 			return nil, err
 		}
 	}
+	if !session.Alive(c.dir) { // it never begins again
+		for i := range c.layers {
+			c.layers[i].Ended = true
+		}
+	}
 	if err = t.refer(c.layers, facts); err != nil {
 		return nil, err
 	}
@@ -226,28 +231,32 @@ func (t *Term) diff(o changeOptions) int {
 	case o.patch:
 		var b bytes.Buffer
 		for i := range list {
-			if err := list[i].Patch(&b, c.base()); err != nil {
-				return t.Fail(fmt.Errorf("comparing %s: %w", quote(list[i].Path), err))
-			}
+			list[i].Patch(&b, c.base())
 		}
 		t.Print(t.Harmless(b.String()))
 	case o.stat:
-		return t.changeStat(list, c.base())
+		t.Print(changes.StatText(list, c.base()))
 	default:
 		for _, line := range changes.Lines(list, c.base()) {
 			t.Print(line + "\n")
 		}
 	}
-	return 0
+	return t.unread(list)
 }
 
-func (t *Term) changeStat(list []changes.Change, base string) int {
-	text, err := changes.StatText(list, base)
-	if err != nil {
-		return t.Fail(err)
+// unread returns a status other than 0 if something of the changes could not be looked at, and says so.
+func (t *Term) unread(list []changes.Change) int {
+	var which []string
+	for i := range list {
+		if list[i].Unread {
+			which = append(which, quote(list[i].Path))
+		}
 	}
-	t.Print(text)
-	return 0
+	if len(which) == 0 {
+		return 0
+	}
+	return t.Fail(&planner.Refusal{What: "not all could be read: " + strings.Join(which, ", "),
+		Hint: "the rest is as shown; what a program shut is read when its session has ended"})
 }
 
 func changesJSON(list []changes.Change) string {
@@ -319,12 +328,21 @@ func (t *Term) apply(o changeOptions) int {
 	}
 	t.leftOut(c, res.Held)
 	left, err := changes.Scan(c.layers, nil)
+	if len(res.Held) == 0 {
+		left = slices.DeleteFunc(left, func(c changes.Change) bool { return c.Shut() })
+	}
 	if err == nil && len(left) == 0 && len(c.only) == 0 {
 		if err := session.DropLayers(c.dir); err != nil {
 			return t.Fail(err)
 		}
 	}
-	if o.json {
+	t.result(o.json, &res)
+	return t.unread(res.Held)
+}
+
+// result says what was applied.
+func (t *Term) result(json bool, res *changes.Result) {
+	if json {
 		leftOut := []plan.Bytes{}
 		for i := range res.Held {
 			leftOut = append(leftOut, plan.Bytes(res.Held[i].Path))
@@ -333,10 +351,9 @@ func (t *Term) apply(o changeOptions) int {
 			Applied int          `json:"applied"`
 			LeftOut []plan.Bytes `json:"left_out"`
 		}{res.Applied, leftOut}))
-		return 0
+		return
 	}
 	t.Print(quoting.Count(res.Applied, "change") + " applied\n")
-	return 0
 }
 
 // wouldApply shows what apply would do, and does nothing.
@@ -350,14 +367,14 @@ func (t *Term) wouldApply(o *changeOptions, c *collected, list []changes.Change,
 	case o.json:
 		t.Print(changesJSON(todo))
 	case o.stat:
-		return t.changeStat(todo, c.base())
+		t.Print(changes.StatText(todo, c.base()))
 	default:
 		for _, line := range changes.Lines(changes.Renames(todo), c.base()) {
 			t.Print(line + "\n")
 		}
 		t.Print(quoting.Count(len(todo), "change") + " would be applied; nothing was changed\n")
 	}
-	return 0
+	return t.unread(held)
 }
 
 func (t *Term) leftOut(c *collected, held []changes.Change) {
