@@ -30,7 +30,11 @@ func (c *Change) patch(w *bytes.Buffer, dir string) error {
 	}
 	same := (c.Op == Mode || c.Attributes) && gitMode(c.OldMode) == gitMode(c.NewMode) // git knows two modes
 	// what the host hid is not shown here either
-	if same || c.Kind == Dir || c.Kind == Special || c.Risk == Secret || c.Risk == Broken {
+	hidden := c.Risk == Secret || c.Risk == Broken
+	if c.Op == Replaced && !hidden {
+		return c.patchReplaced(w, dir)
+	}
+	if same || hidden || c.Kind == Dir || c.Kind == Special {
 		fmt.Fprintf(w, "# %s\n", c.In(dir))
 		return nil
 	}
@@ -39,10 +43,10 @@ func (c *Change) patch(w *bytes.Buffer, dir string) error {
 		from = within(c.From, dir)
 	}
 	fmt.Fprintf(w, "diff --git %s %s\n", gitName("a/"+from), gitName("b/"+p))
-	old, now := c.Op != Added && c.Op != Renamed && kindOf(&c.old) != Dir, c.Op != Deleted
+	old, now := c.Op != Added && c.Op != Renamed, c.Op != Deleted
 	switch {
 	case c.Op == Renamed:
-		if c.OldMode != c.NewMode {
+		if gitMode(c.OldMode) != gitMode(c.NewMode) {
 			fmt.Fprintf(w, "old mode 100%03o\nnew mode 100%03o\n", gitMode(c.OldMode), gitMode(c.NewMode))
 		}
 		fmt.Fprintf(w, "similarity index 100%%\nrename from %s\nrename to %s\n", gitName(from), gitName(p))
@@ -57,6 +61,11 @@ func (c *Change) patch(w *bytes.Buffer, dir string) error {
 	if c.Op == Mode || c.Attributes {
 		return nil
 	}
+	return c.patchText(w, from, p, old, now)
+}
+
+// patchText shows what of the contents changed; old and now say whether there are any.
+func (c *Change) patchText(w *bytes.Buffer, from, p string, old, now bool) error {
 	a, err := c.text(old, false)
 	if err != nil {
 		return err
@@ -82,6 +91,23 @@ func (c *Change) patch(w *bytes.Buffer, dir string) error {
 	fmt.Fprintf(w, "--- %s\n+++ %s\n", an, bn)
 	hunks(w, compare(lines(a), lines(b)))
 	return nil
+}
+
+// patchReplaced shows what went and what came in its place: git takes no other type for a change of a file.
+func (c *Change) patchReplaced(w *bytes.Buffer, dir string) error {
+	went, came := *c, *c
+	went.Op, went.Kind, went.Attributes = Deleted, kindOf(&c.old), false
+	came.Op, came.OldMode, came.Attributes = Added, 0, false
+	if went.Kind != Special {
+		if err := went.patch(w, dir); err != nil {
+			return err
+		}
+	}
+	if c.Kind == Dir || c.Kind == Special {
+		fmt.Fprintf(w, "# %s\n", c.In(dir))
+		return nil
+	}
+	return came.patch(w, dir)
 }
 
 // patchGone shows every file of a directory that was deleted.

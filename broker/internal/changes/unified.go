@@ -24,10 +24,11 @@ func Unified(name string, old, now []byte) string {
 	return w.String()
 }
 
-// gitName quotes a path as git does (core.quotePath).
+// gitName quotes a path as git does (core.quotePath), and one in which a name ends with a space: where git finds no
+// name below a header, it looks for both in that line, and takes the space for what is between.
 func gitName(p string) string {
 	q := strconv.QuoteToASCII(p)
-	if q == `"`+p+`"` {
+	if q == `"`+p+`"` && !strings.Contains(p+"/", " /") {
 		return p
 	}
 	var b strings.Builder
