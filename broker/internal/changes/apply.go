@@ -83,7 +83,7 @@ func (o *Options) Choose(list []Change) (todo, held []Change, err error) {
 	for i := range list {
 		c := &list[i]
 		if o.holds(c) || slices.ContainsFunc(held, func(h Change) bool {
-			return h.Kind == Dir && strings.HasPrefix(c.Path, h.Path+"/")
+			return h.Kind == Dir && h.Op != Mode && strings.HasPrefix(c.Path, h.Path+"/")
 		}) {
 			held = append(held, *c)
 		} else {

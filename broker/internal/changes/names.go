@@ -18,7 +18,8 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// namesFile is the file, beside a session's layers, that says which names the host had below their places at its start.
+// namesFile is the file, beside a session's layers, that says which names the host had below their places at its start,
+// and which modes its directories.
 // What a layer holds does not say it: a file that was saved as editors do looks like a new one.
 const namesFile = "overlay/names.jsonl"
 
@@ -29,7 +30,14 @@ const maxNames = 100_000
 type listing struct {
 	Target plan.Bytes   `json:"target"`
 	Dir    plan.Bytes   `json:"dir"` // below Target, "." for itself
+	Mode   uint32       `json:"mode"`
 	Names  []plan.Bytes `json:"names"`
+}
+
+// place is what is known of a directory of the host's as it was when the session began.
+type place struct {
+	mode  uint32 // see perm
+	names []string
 }
 
 // NoteNames remembers the names in the places of a session's layers, so that what the host deletes or moves away later
@@ -79,12 +87,12 @@ func (l *Layer) list(w io.Writer, left *int) error {
 		}
 		rel := near[0]
 		near = near[1:]
-		list, err := entriesBelow(root, rel)
+		list, mode, err := entriesBelow(root, rel)
 		if err != nil || len(list) > *left {
 			continue
 		}
 		*left -= len(list)
-		line := listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Names: make([]plan.Bytes, 0, len(list))}
+		line := listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Mode: mode, Names: make([]plan.Bytes, 0, len(list))}
 		for _, e := range list {
 			name := e.Name()
 			line.Names = append(line.Names, plan.Bytes(name))
@@ -103,26 +111,30 @@ func (l *Layer) list(w io.Writer, left *int) error {
 	return nil
 }
 
-// entriesBelow lists the directory rel below root.
-func entriesBelow(root int, rel string) ([]os.DirEntry, error) {
+// entriesBelow lists the directory rel below root, and returns its mode.
+func entriesBelow(root int, rel string) ([]os.DirEntry, uint32, error) {
 	fd, err := openBelow(root, rel)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
-	return f.ReadDir(-1)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, 0, err
+	}
+	list, err := f.ReadDir(-1)
+	return list, perm(&st), err
 }
 
-// notedNames reads what NoteNames left in a session's folder: the sorted names in each directory of each target. A
-// line that is not whole is none.
-func notedNames(dir string) map[string]map[string][]string {
+// notedNames reads what NoteNames left in a session's folder, by target and directory. A line that is not whole is none.
+func notedNames(dir string) map[string]map[string]place {
 	f, err := os.OpenFile(filepath.Join(dir, namesFile), os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	out := map[string]map[string][]string{}
+	out := map[string]map[string]place{}
 	for r := bufio.NewReader(f); err == nil; {
 		var line []byte
 		line, err = r.ReadBytes('\n')
@@ -132,7 +144,7 @@ func notedNames(dir string) map[string]map[string][]string {
 		}
 		of := out[string(l.Target)]
 		if of == nil {
-			of = map[string][]string{}
+			of = map[string]place{}
 			out[string(l.Target)] = of
 		}
 		names := make([]string, 0, len(l.Names))
@@ -140,7 +152,7 @@ func notedNames(dir string) map[string]map[string][]string {
 			names = append(names, string(n))
 		}
 		slices.Sort(names)
-		of[string(l.Dir)] = names
+		of[string(l.Dir)] = place{l.Mode, names}
 	}
 	return out
 }
@@ -154,10 +166,24 @@ func (s *scanner) wasThere(c *Change, rel, name string, upper int) bool {
 	if s.lost != "" && (s.lost == "." || strings.HasPrefix(rel, s.lost+"/")) {
 		return true
 	}
-	_, noted := slices.BinarySearch(s.noted[path.Dir(rel)], name)
+	_, noted := slices.BinarySearch(s.noted[path.Dir(rel)].names, name)
 	there := noted || c.Kind == Dir && s.l.existed && xattrOf(upper, name, "user.overlay.origin") != ""
 	if there && c.Kind == Dir {
 		s.lost = rel
 	}
 	return there
+}
+
+// keepMode leaves the mode of the host's directory alone where the host alone has changed it since the session began,
+// and calls it a conflict where both have. c is about a directory that both have.
+func (s *scanner) keepMode(c *Change, rel string) {
+	began, ok := s.noted[rel]
+	if !ok || c.OldMode == c.NewMode || began.mode == c.OldMode {
+		return
+	}
+	if (began.mode^c.NewMode)&^unix.S_ISGID == 0 {
+		c.NewMode = c.OldMode
+		return
+	}
+	c.Changed, c.Since = true, "the host changed it after the session began"
 }

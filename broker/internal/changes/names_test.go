@@ -117,11 +117,53 @@ func TestNotedNamesAreBounded(t *testing.T) {
 		var got []string
 		for _, dir := range []string{".", "a", "a/b", ".git", ".git/objects", "node_modules", "node_modules/p"} {
 			if names, ok := noted[dir]; ok {
-				got = append(got, fmt.Sprintf("%s: %d", dir, len(names)))
+				got = append(got, fmt.Sprintf("%s: %d", dir, len(names.names)))
 			}
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%s, want %s", strings.Join(got, ", "), want)
 		}
+	}
+}
+
+// A mode that the host alone has given a directory stays; one that both have is a conflict. The control is the session's
+// own.
+func TestHostChangedModeMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct{ inside, host, want os.FileMode }{
+		"the session's": {0o700, 0o755, 0o700},
+		"the host's":    {0o755, 0o700, 0o700},
+		"the same":      {0o700, 0o700, 0o700},
+		"both":          {0o711, 0o700, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.host, "d/f", "old")
+			l.begin()
+			l.write(l.upper, "d/f", "in")
+			l.check(os.Chmod(l.upper+"/d", c.inside))
+			l.check(os.Chmod(l.host+"/d", c.host))
+			list := l.scan()
+			if c.want == 0 {
+				if held := list[0].String(); !strings.Contains(held, "! the host changed it after the session began") {
+					t.Errorf("not named: %s", held)
+				}
+				opt := l.opt()
+				opt.Skip = true // leaves the mode out, and nothing else
+				if res, err := Apply(list, opt); err != nil || res.Applied != 1 || len(res.Held) != 1 {
+					t.Errorf("%+v, %v", res, err)
+				}
+				l.heldUntilForced(l.scan())
+				c.want = c.inside
+			} else if _, err := Apply(list, l.opt()); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(l.host + "/d")
+			if l.check(err); info.Mode().Perm() != c.want || l.read("d/f") != "in" {
+				t.Errorf("%v and %q, want %v", info.Mode(), l.read("d/f"), c.want)
+			}
+			if left := l.scan(); len(left) > 0 {
+				t.Errorf("left after all was applied:\n%s", l.text(left))
+			}
+		})
 	}
 }

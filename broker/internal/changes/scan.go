@@ -28,16 +28,16 @@ type scanner struct {
 	heads  map[string]bool // which directories have a HEAD
 
 	locks *locks
-	noted map[string][]string // which names the host's directories had when the session began
-	shut  map[string]error    // which of the host's directories cannot be written to
-	lost  string              // the directory that is gone from the host and is being looked through; "." for all
+	noted map[string]place // what the host's directories were when the session began
+	shut  map[string]error // which of the host's directories cannot be written to
+	lost  string           // the directory that is gone from the host and is being looked through; "." for all
 }
 
 // Scan lists what the layers hold that the host does not, in the order of paths. The paths in only, which
 // are absolute, bound it; none means everything.
 func Scan(layers []Layer, only []string) ([]Change, error) {
 	var all []Change
-	noted := map[string]map[string]map[string][]string{} // by session
+	noted := map[string]map[string]map[string]place{} // by session
 	var k *locks
 	for i := range layers {
 		l := &layers[i]
@@ -283,6 +283,7 @@ func (s *scanner) directory(c Change, rel, name string, upper, host int, has boo
 		defer unix.Close(fd)
 		below = fd
 		c.Attributes = !sameXattrs(upperDir, below)
+		s.keepMode(&c, rel)
 		if (c.OldMode != c.NewMode || c.Attributes) && !s.l.hidesBelow(rel) {
 			c.Op = Mode
 			s.add(c, rel, host, name)

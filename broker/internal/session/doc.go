@@ -14,4 +14,4 @@ package session
 //	overlay/N/   upper and work of layer N, removed at the end
 //	overlay/own/ places that the host does not have, each a folder
 //	overlay/locked.jsonl which modes directories in the layers had that had to be opened up to read them
-//	overlay/names.jsonl  which names the host had in the places of layers that stay
+//	overlay/names.jsonl  which names the host had in the places of layers that stay, and modes of directories
