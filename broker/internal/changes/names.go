@@ -92,7 +92,8 @@ func (l *Layer) list(w io.Writer, left *int) error {
 			continue
 		}
 		*left -= len(list)
-		line := listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Mode: mode, Names: make([]plan.Bytes, 0, len(list))}
+		line := listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Mode: mode,
+			Names: make([]plan.Bytes, 0, len(list))}
 		for _, e := range list {
 			name := e.Name()
 			line.Names = append(line.Names, plan.Bytes(name))
@@ -127,7 +128,8 @@ func entriesBelow(root int, rel string) ([]os.DirEntry, uint32, error) {
 	return list, perm(&st), err
 }
 
-// notedNames reads what NoteNames left in a session's folder, by target and directory. A line that is not whole is none.
+// notedNames reads what NoteNames left in a session's folder, by target and directory. A line that is not
+// whole is none.
 func notedNames(dir string) map[string]map[string]place {
 	f, err := os.OpenFile(filepath.Join(dir, namesFile), os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {

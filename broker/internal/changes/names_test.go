@@ -126,8 +126,8 @@ func TestNotedNamesAreBounded(t *testing.T) {
 	}
 }
 
-// A mode that the host alone has given a directory stays; one that both have is a conflict. The control is the session's
-// own.
+// A mode that the host alone has given a directory stays; one that both have is a conflict. The control is the
+// session's own.
 func TestHostChangedModeMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct{ inside, host, want os.FileMode }{
 		"the session's": {0o700, 0o755, 0o700},
