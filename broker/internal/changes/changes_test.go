@@ -514,7 +514,7 @@ func TestPatchText(t *testing.T) {
 	l.write(l.upper, ".env", "CANARY")
 	var b bytes.Buffer
 	for _, c := range l.scan() {
-		c.Patch(&b, l.host)
+		c.Patch(&b, l.host, true)
 	}
 	want := "# A  .env  ! secrets: a name that is hidden in projects\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -2,8 " +
 		"+2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n\\ No newline at end of file\n"

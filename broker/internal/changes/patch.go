@@ -14,25 +14,26 @@ import (
 const maxPatch = 4 << 20
 
 // Patch writes the change as a unified diff with git's headers, which git apply reads. Paths are relative to
-// dir where they lie below it. What cannot be read is named instead, and marked as Unread.
-func (c *Change) Patch(w *bytes.Buffer, dir string) {
+// dir where they lie below it. Of a file that is no text it is only said that it differs, unless whole is set: git
+// apply refuses that. What cannot be read is named instead, and marked as Unread.
+func (c *Change) Patch(w *bytes.Buffer, dir string, whole bool) {
 	was := w.Len()
-	if err := c.patch(w, dir); err != nil {
+	if err := c.patch(w, dir, whole); err != nil {
 		w.Truncate(was)
 		c.unreadable("the file", err)
 		fmt.Fprintf(w, "# %s\n", c.In(dir))
 	}
 }
 
-func (c *Change) patch(w *bytes.Buffer, dir string) error {
+func (c *Change) patch(w *bytes.Buffer, dir string, whole bool) error {
 	if c.Op == Deleted && c.Kind == Dir {
-		return c.patchGone(w, dir)
+		return c.patchGone(w, dir, whole)
 	}
 	same := (c.Op == Mode || c.Attributes) && gitMode(c.OldMode) == gitMode(c.NewMode) // git knows two modes
 	// what the host hid is not shown here either
 	hidden := c.Risk == Secret || c.Risk == Broken
 	if c.Op == Replaced && !hidden {
-		return c.patchReplaced(w, dir)
+		return c.patchReplaced(w, dir, whole)
 	}
 	if same || hidden || c.Kind == Dir || c.Kind == Special {
 		fmt.Fprintf(w, "# %s\n", c.In(dir))
@@ -61,11 +62,11 @@ func (c *Change) patch(w *bytes.Buffer, dir string) error {
 	if c.Op == Mode || c.Attributes {
 		return nil
 	}
-	return c.patchText(w, from, p, old, now)
+	return c.patchText(w, gitName("a/"+from), gitName("b/"+p), old, now, whole)
 }
 
-// patchText shows what of the contents changed; old and now say whether there are any.
-func (c *Change) patchText(w *bytes.Buffer, from, p string, old, now bool) error {
+// patchText shows what of the contents changed; old and now say whether there are any, an and bn are their names.
+func (c *Change) patchText(w *bytes.Buffer, an, bn string, old, now, whole bool) error {
 	a, err := c.text(old, false)
 	if err != nil {
 		return err
@@ -74,16 +75,25 @@ func (c *Change) patchText(w *bytes.Buffer, from, p string, old, now bool) error
 	if err != nil {
 		return err
 	}
-	an, bn := gitName("a/"+from), gitName("b/"+p)
 	if !old {
 		an = "/dev/null"
 	}
 	if !now {
 		bn = "/dev/null"
 	}
-	if a == nil || b == nil || bytes.IndexByte(a, 0) >= 0 || bytes.IndexByte(b, 0) >= 0 {
+	data := bytes.IndexByte(a, 0) >= 0 || bytes.IndexByte(b, 0) >= 0
+	if a == nil || b == nil || data && !whole {
 		fmt.Fprintf(w, "Binary files %s and %s differ\n", an, bn)
 		return nil
+	}
+	if data {
+		if !old {
+			a = nil
+		}
+		if !now {
+			b = nil
+		}
+		return gitBinary(w, a, b)
 	}
 	if len(a) == 0 && len(b) == 0 {
 		return nil
@@ -94,12 +104,12 @@ func (c *Change) patchText(w *bytes.Buffer, from, p string, old, now bool) error
 }
 
 // patchReplaced shows what went and what came in its place: git takes no other type for a change of a file.
-func (c *Change) patchReplaced(w *bytes.Buffer, dir string) error {
+func (c *Change) patchReplaced(w *bytes.Buffer, dir string, whole bool) error {
 	went, came := *c, *c
 	went.Op, went.Kind, went.Attributes = Deleted, kindOf(&c.old), false
 	came.Op, came.OldMode, came.Attributes = Added, 0, false
 	if went.Kind != Special {
-		if err := went.patch(w, dir); err != nil {
+		if err := went.patch(w, dir, whole); err != nil {
 			return err
 		}
 	}
@@ -107,11 +117,11 @@ func (c *Change) patchReplaced(w *bytes.Buffer, dir string) error {
 		fmt.Fprintf(w, "# %s\n", c.In(dir))
 		return nil
 	}
-	return came.patch(w, dir)
+	return came.patch(w, dir, whole)
 }
 
 // patchGone shows every file of a directory that was deleted.
-func (c *Change) patchGone(w *bytes.Buffer, dir string) error {
+func (c *Change) patchGone(w *bytes.Buffer, dir string, whole bool) error {
 	root, err := openRoot(c.Path)
 	if err != nil {
 		return err
@@ -130,7 +140,7 @@ func (c *Change) patchGone(w *bytes.Buffer, dir string) error {
 			continue
 		}
 		in.OldMode = perm(&in.old)
-		if err := in.patch(w, dir); err != nil {
+		if err := in.patch(w, dir, whole); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +34,18 @@ var forms = map[string]func(l *lab, top, name string){
 	"empty": func(l *lab, top, name string) { l.write(top, name, "") },
 	"empty program": func(l *lab, top, name string) {
 		l.write(top, name, "")
+		l.check(os.Chmod(top+"/"+name, 0o755))
+	},
+	"data": func(l *lab, top, name string) {
+		l.write(top, name, name+strings.Repeat("\x00\x01\xff data that packs well ", 500))
+	},
+	"other data": func(l *lab, top, name string) {
+		r := rand.New(rand.NewPCG(1, uint64(len(name))))
+		var b strings.Builder
+		for range 777 { // which does not
+			b.WriteByte(byte(r.Uint32()))
+		}
+		l.write(top, name, b.String()+"\x00"+name)
 		l.check(os.Chmod(top+"/"+name, 0o755))
 	},
 	"link":       func(l *lab, top, name string) { l.link("to no where", top, name) },
@@ -95,21 +108,46 @@ func TestGitAppliesPatches(t *testing.T) {
 			var patch bytes.Buffer
 			list := Renames(l.scan())
 			for i := range list {
-				list[i].Patch(&patch, l.host)
+				list[i].Patch(&patch, l.host, true)
 			}
 			_, err := Apply(l.scan(), l.opt())
 			l.check(err)
-			git := exec.Command("git", "apply", "--whitespace=nowarn", "-")
-			git.Dir, git.Stdin = copied, &patch
-			git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(copied))
-			text := patch.String()
-			if out, err := git.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s\n%s", err, out, text)
-			}
-			if got, want := l.tree(copied), l.tree(l.host); got != want {
-				t.Errorf("git made\n%s\nand apply\n%s", got, want)
-			}
+			l.git(copied, patch.String())
 		})
+	}
+}
+
+// For people it is only said of a file that is no text, and always of one that is too large.
+func TestPatchOfData(t *testing.T) {
+	l := newLab(t)
+	l.begin()
+	l.write(l.upper, "data", "no\x00text")
+	l.write(l.upper, "large", "")
+	l.check(os.Truncate(l.upper+"/large", maxPatch+1))
+	const said = "diff --git a/%[1]s b/%[1]s\nnew file mode 100644\nBinary files /dev/null and b/%[1]s differ\n"
+	for whole, want := range map[bool]string{false: fmt.Sprintf(said, "data") + fmt.Sprintf(said, "large"),
+		true: fmt.Sprintf(said, "large")} {
+		var b bytes.Buffer
+		for _, c := range l.scan() {
+			c.Patch(&b, l.host, whole)
+		}
+		if got := b.String(); !strings.HasSuffix(got, want) || strings.Contains(got, "GIT binary patch") != whole {
+			t.Errorf("whole %v: %s", whole, got)
+		}
+	}
+}
+
+// git has git carry the patch over to a directory, and compares that with what apply has made of the host's.
+func (l *lab) git(dir, patch string) {
+	l.t.Helper()
+	git := exec.Command("git", "apply", "--whitespace=nowarn", "-")
+	git.Dir, git.Stdin = dir, strings.NewReader(patch)
+	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	if out, err := git.CombinedOutput(); err != nil {
+		l.t.Fatalf("%v: %s\n%s", err, out, patch)
+	}
+	if got, want := l.tree(dir), l.tree(l.host); got != want {
+		l.t.Errorf("git made\n%s\nand apply\n%s", got, want)
 	}
 }
 

@@ -55,7 +55,8 @@ func (t *Term) Diff() Row {
 		Help: "show what a session's overlays collected", Words: []option.Word{{From: option.Kept}, {From: option.File}},
 		Text: "Lists what the session's overlays hold that the host does not: A added, M modified, D deleted, R renamed,\n" +
 			"T of another type, P other permissions; \"!\" marks what sbx apply does not do without being told.\n" +
-			"--patch prints a unified diff that git apply reads, --stat how many lines; --all includes caches. Git's objects\n" +
+			"--patch prints a unified diff that git apply reads (on a terminal without what is no text), --stat how many\n" +
+			"lines; --all includes caches. Git's objects\n" +
 			"are one line; --json has each. What cannot be read is named, and the status is 125."},
 		func(o *changeOptions) []option.Option {
 			return []option.Option{
@@ -231,7 +232,7 @@ func (t *Term) diff(o changeOptions) int {
 	case o.patch:
 		var b bytes.Buffer
 		for i := range list {
-			list[i].Patch(&b, c.base())
+			list[i].Patch(&b, c.base(), !t.onTerminal()) // where nobody reads it
 		}
 		t.Print(t.Harmless(b.String()))
 	case o.stat:
