@@ -114,7 +114,7 @@ func Recover(dir string) error {
 	}
 	for _, step := range [...]func(*intent) error{
 		func(i *intent) error { return i.turn(true) }, // so that what is in it can be removed
-		(*intent).undo,
+		func(i *intent) error { return i.undo(dir) },
 		func(i *intent) error { return i.turn(false) },
 	} {
 		for i := range list {
@@ -154,7 +154,7 @@ func readIntents(f io.Reader) (list []intent, err error) {
 	return list, err
 }
 
-func (i *intent) undo() error {
+func (i *intent) undo(session string) error {
 	if i.Mode != nil {
 		return nil
 	}
@@ -188,9 +188,11 @@ func (i *intent) undo() error {
 	if i.Ino != 0 && st.Dev == i.Dev && st.Ino == i.Ino && (!i.is(&st) || kindOf(&st) == Dir && !i.Seen) {
 		// It was to go, and nobody has looked whether it is what was shown.
 		if rename(dir, string(i.Temp), string(i.Name), unix.RENAME_NOREPLACE) == nil {
+			noteReturned(session, dir, string(i.Name))
 			return nil
 		}
 		if i.exchangeBack(dir) {
+			noteReturned(session, dir, string(i.Name))
 			return remove()
 		}
 		return fmt.Errorf("%s is what was at %s and was changed in between: look at it, then remove it", temp,

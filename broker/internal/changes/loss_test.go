@@ -4,9 +4,11 @@ package changes
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -46,6 +48,39 @@ func TestRecoverLooksIntoDirectories(t *testing.T) {
 				t.Error("the journal is left")
 			}
 		})
+	}
+}
+
+// What Recover has put back is as it was: the next apply does not take it for changed by the host, unless that has
+// changed it since.
+func TestAppliesWhatWasPutBack(t *testing.T) {
+	const temp = ".sbx-replace-apply-s-0"
+	for name, inside := range map[string]func(l *lab){"deleted": func(l *lab) { l.whiteout("d") },
+		"replaced by a file": func(l *lab) { l.write(l.upper, "d", "a file") }} {
+		for _, changed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, changed %v", name, changed), func(t *testing.T) {
+				l := newLab(t)
+				l.write(l.host, "d/old", "x")
+				l.begin()
+				inside(l)
+				c := &l.scan()[0]
+				j, err := openJournal(l.ses)
+				l.check(err)
+				l.check(j.note(intent{Target: plan.Bytes(l.host), Dir: ".", Name: "d", Temp: temp, stamp: stampOf(&c.old)}))
+				l.check(j.f.Close())
+				l.check(os.Rename(l.host+"/d", l.host+"/"+temp)) // and killed
+				l.check(Recover(l.ses))
+				if changed {
+					time.Sleep(20 * time.Millisecond) // see begin
+					l.check(os.Chmod(l.host+"/d", 0o711))
+				}
+				list := l.scan()
+				_, err = Apply(list, l.opt())
+				if (err != nil) != changed || strings.Contains(l.text(list), "after the session began") != changed {
+					t.Errorf("%v\n%s", err, l.text(list))
+				}
+			})
+		}
 	}
 }
 

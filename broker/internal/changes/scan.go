@@ -27,10 +27,11 @@ type scanner struct {
 	judges *guard.Judge    // nil: nothing is judged
 	heads  map[string]bool // which directories have a HEAD
 
-	locks *locks
-	noted map[string]place // what the host's directories were when the session began
-	shut  map[string]error // which of the host's directories cannot be written to
-	lost  string           // the directory that is gone from the host and is being looked through; "." for all
+	locks    *locks
+	returned map[returned]bool // what Recover put back
+	noted    map[string]place  // what the host's directories were when the session began
+	shut     map[string]error  // which of the host's directories cannot be written to
+	lost     string            // the directory that is gone from the host and is being looked through; "." for all
 }
 
 // Scan lists what the layers hold that the host does not, in the order of paths. The paths in only, which
@@ -52,7 +53,8 @@ func Scan(layers []Layer, only []string) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := scanner{l: l, host: -1, judges: judge, noted: noted[l.session][l.Target], locks: k}
+		s := scanner{l: l, host: -1, judges: judge, noted: noted[l.session][l.Target], locks: k,
+			returned: notedReturned(l.session)}
 		if err := s.layer(); err != nil {
 			return nil, fmt.Errorf("comparing %s: %w", l.Target, err)
 		}
@@ -315,7 +317,7 @@ func (s *scanner) add(c Change, rel string, host int, name string) {
 	}
 	// A directory's own time says that names in it came or went, which does not matter to its mode.
 	if c.Op != Added && !(c.Op == Mode && c.Kind == Dir) && !c.Changed && after(c.old.Ctim, s.l.since) &&
-		!s.refreshed(rel) {
+		!s.refreshed(rel) && !s.returned[returnedOf(&c.old)] {
 		c.Changed, c.Since = true, "the host changed it after the session began"
 	}
 	if c.Risk == "" {

@@ -13,5 +13,6 @@ package session
 //	etc/         hosts and resolv.conf of the sandbox, where they are not in the plan itself
 //	overlay/N/   upper and work of layer N, removed at the end
 //	overlay/own/ places that the host does not have, each a folder
+//	overlay/returned.jsonl  which directories of the host's an interrupted apply has moved and put back
 //	overlay/locked.jsonl which modes directories in the layers had that had to be opened up to read them
 //	overlay/names.jsonl  which names the host had in the places of layers that stay, and modes of directories
