@@ -240,7 +240,7 @@ func readConfig(p string) (mask, bool) {
 }
 
 // mask shows a configuration without its credentials; where those cannot be taken out, nobody may read what is shown.
-// It returns nil where something else is mounted, which shows nothing of the file either.
+// It returns nil where something else is mounted, which shows nothing of the file either, or a server shows it so.
 func (md *Mediator) mask(p string, m mask) (*lid, error) {
 	shown, ok := guard.WithoutCredentials([]byte(m.text))
 	from, err := md.covers.source()
@@ -261,8 +261,16 @@ func (md *Mediator) mask(p string, m mask) (*lid, error) {
 	if err != nil {
 		_ = os.Remove(from)
 	}
-	if errors.Is(err, unix.ESTALE) && md.mounted(p) == nil {
+	if errors.Is(err, unix.ESTALE) && (md.mounted(p) == nil || md.isServed(p)) {
 		return nil, nil
 	}
 	return l, err
+}
+
+// isServed says whether a path lies in a directory that this process serves, where it shows configurations without
+// their credentials by itself.
+func (md *Mediator) isServed(p string) bool {
+	return slices.ContainsFunc(md.plan.Mounts, func(m plan.Mount) bool {
+		return m.Kind == plan.Fuse && m.Target != "/" && host.Within(md.plan.Inside(p), m.Target)
+	})
 }

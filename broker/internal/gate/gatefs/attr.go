@@ -68,7 +68,7 @@ func (s *Server) attrValid(n *node) time.Duration {
 	switch {
 	case n.kind == static && n.dir.Kind == served.Skeleton:
 		return forever
-	case n.kind == gated:
+	case n.kind == gated, n.key.config:
 		return 0
 	case n.typ == unix.S_IFDIR:
 		return dirValid
@@ -83,7 +83,7 @@ func (s *Server) attrValid(n *node) time.Duration {
 // GetAttr answers stat and fstat.
 func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
-		if h := s.files.get(in.Fh()); h != nil && h.fd >= 0 {
+		if h := s.files.get(in.Fh()); h != nil && h.fd >= 0 && !h.node.key.config {
 			out.SetTimeout(s.attrValid(h.node))
 			return s.statNode(h.node, h.fd, &out.Attr)
 		}
@@ -115,6 +115,9 @@ func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 	s.fill(&st, out)
 	if n != nil {
 		s.noteTold(n, &st)
+	}
+	if n != nil && n.key.config {
+		out.Size = names.ShownSize(fd, out.Size)
 	}
 	return fuse.OK
 }
@@ -262,10 +265,5 @@ func (s *Server) dropSetID(fd int, name string) error {
 	if !s.root {
 		return nil
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
-		st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
-		return err
-	}
-	return unix.Fchmodat(s.procfd, name, st.Mode&0o1777, 0)
+	return names.DropSetID(s.procfd, fd, name)
 }

@@ -56,6 +56,9 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 		defer s.expectAt(t.node, unix.IN_MODIFY)()
 	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
+	if err == nil && t.key.config {
+		fd, err = names.Shown(fd)
+	}
 	if err != nil {
 		return status(err)
 	}
@@ -78,14 +81,14 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 }
 
 // shares says how a file of a guarded directory is opened of which a mapping would not show what others write, nor they
-// what is written there: one that is opened to be written, too, or that somebody has who was lent it. There is no
-// shared mapping of it then: with direct I/O the kernel refuses that (ENODEV).
+// what is written there: one that is opened to be written, too, that somebody has who was lent it, or of which a copy
+// may be shown. There is no shared mapping of it then: with direct I/O the kernel refuses that (ENODEV).
 func (s *Server) shares(n *node, flags uint32, fd int) uint32 {
-	if n == nil || n.kind != loop || s.opts.Alone {
+	if n == nil || n.kind != loop || s.opts.Alone && !n.key.config {
 		return 0
 	}
 	mode := flags & unix.O_ACCMODE
-	if mode == unix.O_RDWR || n.lent.Load() && mode == unix.O_RDONLY && names.BeingWritten(fd) {
+	if n.key.config || mode == unix.O_RDWR || n.lent.Load() && mode == unix.O_RDONLY && names.BeingWritten(fd) {
 		return fuse.FOPEN_DIRECT_IO
 	}
 	return 0

@@ -67,12 +67,12 @@ func (t *handles) runs(n *node) bool {
 	return false
 }
 
-// dup is a descriptor of its own for an object that somebody has open, or -1.
+// dup is a descriptor of its own for an object that somebody has open, or -1: what is open may be a copy.
 func (t *handles) dup(n *node) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, h := range t.open {
-		if h.node == n && h.fd >= 0 {
+		if h.node == n && h.fd >= 0 && !n.key.config {
 			if fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 				return fd
 			}

@@ -19,7 +19,7 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 	if names.IsReserved(name) {
 		return guard.Verdict{Action: guard.Hide}
 	}
-	v, _ := s.opts.Session.Rule(s.holds(n), name, guard.Dir{Own: func() bool { return s.isOwn(n) },
+	v, _ := s.opts.Session.Rule(s.holds(n, name), name, guard.Dir{Own: func() bool { return s.isOwn(n) },
 		Path:       func() string { return s.pathOf(n) },
 		Repository: func() bool { return s.inOwnRepository(n) }})
 	return v
@@ -28,9 +28,13 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 // pathOf is where a directory is for whoever looks at it outside.
 func (s *Server) pathOf(n *node) string { return path.Join(s.opts.Root, s.nodes.where(n)) }
 
-// holds is what holds in a guarded directory. One of packages, in which most is free, may have got another name since
-// it was looked up, and whoever has it open goes on to use it. Where it is now the kernel knows, whoever moved it.
-func (s *Server) holds(n *node) *guard.Place {
+// holds is what holds in a guarded directory for a name. One of packages, in which most is free, may have got another
+// name since it was looked up, and whoever has it open goes on to use it. Where it is now the kernel knows, whoever
+// moved it. One that was none may have become a repository (see dirKey).
+func (s *Server) holds(n *node, name string) *guard.Place {
+	if !n.zone.Git() && n.zone.MentionsRepository(name) && !s.isOwn(n) && names.Type(n.fd, "HEAD") != 0 {
+		return n.zone.Repository()
+	}
 	if !n.zone.Packed() {
 		return n.zone
 	}
@@ -108,7 +112,7 @@ func (s *Server) mayLink(n *node, text string) fuse.Status {
 // noteMaking tells of a name that is about to be made, written or taken away.
 func (s *Server) noteMaking(n *node, name string, how making) {
 	rel := path.Join(s.nodes.where(n), name)
-	s.opts.Session.Note(guard.Naming{Place: s.holds(n), Name: name, Mkdir: how == byMkdir,
+	s.opts.Session.Note(guard.Naming{Place: s.holds(n, name), Name: name, Mkdir: how == byMkdir,
 		Rel: strings.TrimPrefix(rel, "/"), Path: path.Join(s.opts.Root, rel),
 		Dir: func() (guard.ID, int) { return n.key.ID, n.fd }})
 }

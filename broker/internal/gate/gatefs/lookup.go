@@ -176,6 +176,7 @@ func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
 		key.ro = true
 	case guard.Check, guard.Index:
 		key.ro, key.mode = true, st.Mode&unix.S_IFMT == unix.S_IFREG
+		key.config = key.mode && v.Action == guard.Check
 	case guard.Text:
 		key.text = true
 	default:
@@ -191,7 +192,7 @@ func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
 		return loopKey{}, err
 	}
 	v := s.verdict(n, name)
-	key := loopKey{ID: id, zone: s.holds(n).Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
+	key := loopKey{ID: id, zone: s.holds(n, name).Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
 	var head unix.Stat_t
 	if !s.opts.Session.Own(id) && names.Stat(fd, "HEAD", &head) == nil {
 		key.zone = key.zone.Repository()

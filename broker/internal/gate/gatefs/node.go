@@ -58,6 +58,7 @@ type loopKey struct {
 	zone     *guard.Place
 	ro, text bool
 	mode     bool   // ro, but its permissions may be changed: git tries its configuration for that
+	config   bool   // a repository's configuration: it is shown without its credentials
 	ghost    uint64 // of what the host has no more
 }
 

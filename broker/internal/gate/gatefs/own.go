@@ -31,7 +31,7 @@ func (s *Server) inOwnRepository(n *node) bool {
 
 // noteMkdir remembers a directory that the session has made in n.
 func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
-	s.opts.Session.Mkdir(s.holds(n), s.verdict(n, name), n.key.ID, name, id)
+	s.opts.Session.Mkdir(s.holds(n, name), s.verdict(n, name), n.key.ID, name, id)
 }
 
 // noteGone remembers that the directory with that identity has left its name in n, for another.
@@ -56,13 +56,13 @@ func (s *Server) takes(n *node, name string, id guard.ID) bool {
 // packages, where those names are free. s.judging is held, so that no name is made in it meanwhile.
 func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, takes bool,
 	demote *[]guard.ID) fuse.Status {
-	to := s.holds(nd)
+	to := s.holds(nd, newName)
 	if !s.isOwn(nd) && !to.Ordinary() {
 		return fuse.EXDEV
 	}
 	below := to.Below(newName)
 	if !takes {
-		if !below.Unpacks(s.holds(od).Below(oldName)) {
+		if !below.Unpacks(s.holds(od, oldName).Below(oldName)) {
 			return fuse.OK
 		}
 		demote = nil
@@ -74,9 +74,9 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 // and what is in a repository's directory, was judged for the place where it is.
 func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName string, takes bool,
 	demote *[]guard.ID) fuse.Status {
-	below := s.holds(nd).Below(newName)
+	below := s.holds(nd, newName).Below(newName)
 	switch {
-	case !s.holds(od).Below(oldName).Alike(below):
+	case !s.holds(od, oldName).Below(oldName).Alike(below):
 		return fuse.EXDEV
 	case takes || below.Git() || below.Chosen():
 		if !takes {

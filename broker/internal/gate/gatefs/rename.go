@@ -221,7 +221,8 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 // exclude that, except where the source directory is also mounted natively.
 func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
 	var now unix.Stat_t
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR || s.holds(od).Below(oldName).Alike(s.holds(nd).Below(newName)) ||
+	from, to := s.holds(od, oldName).Below(oldName), s.holds(nd, newName).Below(newName)
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || from.Alike(to) ||
 		names.Stat(nd.fd, newName, &now) != nil {
 		return false
 	}

@@ -235,7 +235,7 @@ func (s *Server) changed(e inotify.Event, end uint64) {
 	if gone || e.Mask&unix.IN_CREATE != 0 {
 		s.fuse.InodeNotify(d.dir.id)
 	}
-	if e.Name == "" && e.Mask&unix.IN_ATTRIB != 0 {
+	if e.Name == "" && e.Mask&unix.IN_ATTRIB != 0 || e.Name == "HEAD" { // see holds
 		s.expireNames(d)
 	}
 	if !mine {

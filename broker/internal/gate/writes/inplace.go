@@ -73,15 +73,7 @@ func (k *Carrier) copyOf(n *name) (text string, ok bool) {
 
 // handCopy hands what stands for a file over, to be read.
 func (j *job) handCopy(text string) bool {
-	fd, err := unix.MemfdCreate("copy", unix.MFD_CLOEXEC)
-	if err != nil {
-		return j.answer(errnoOf(err))
-	}
-	defer unix.Close(fd)
-	if _, err = unix.Write(fd, []byte(text)); err != nil { // of memory, so as a whole
-		return j.answer(errnoOf(err))
-	}
-	only, err := names.Reopen(fd, unix.O_RDONLY)
+	only, err := names.Copy([]byte(text))
 	if err != nil {
 		return j.answer(errnoOf(err))
 	}
