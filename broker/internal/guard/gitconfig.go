@@ -85,6 +85,15 @@ func (c *Configs) Check(file string, old, next []byte) error {
 	return nil
 }
 
+// Made says whether a configuration is what was let through last, where none was before: all that is in it is the
+// session's.
+func (c *Configs) Made(file string, text []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, known := c.files[file]
+	return known && k.before == nil && sha256.Sum256(text) == k.last
+}
+
 // indexStays refuses to have an index read in another way than it was judged, or for another place.
 func (c *Configs) indexStays(file string, old, next []byte) error {
 	if bytes.Equal(old, next) || c.Indexed != nil && !c.Indexed(file) {

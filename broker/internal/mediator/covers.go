@@ -193,6 +193,7 @@ func (md *Mediator) masking() func(string) {
 		if err == nil && md.session.Own(id) {
 			return // git inside has put there what is there
 		}
+		var failed error
 		for range maxMaskings {
 			was := shown[p]
 			now, ok := readConfig(p)
@@ -202,17 +203,22 @@ func (md *Mediator) masking() func(string) {
 			if now.file == was.file {
 				now.lids = was.lids
 			}
-			if len(guard.GitCredentials([]byte(now.text))) == 0 {
+			if len(guard.GitCredentials([]byte(now.text))) == 0 || md.made(p, []byte(now.text)) {
 				for _, l := range slices.Backward(now.lids) {
 					_ = l.remove(p)
 				}
 				now.lids = nil
 			} else if l, err := md.mask(p, now); l != nil {
-				now.lids = append(now.lids, l)
-			} else if err != nil && !host.NotExist(err) {
-				md.warn("hiding the credential that the host has put into " + p + ": " + err.Error())
+				failed, now.lids = nil, append(now.lids, l)
+			} else if failed = err; errors.Is(err, unix.ESTALE) { // the host has replaced it meanwhile
+				continue
 			}
-			shown[p] = now
+			if shown[p] = now; failed != nil {
+				break
+			}
+		}
+		if failed != nil && !host.NotExist(failed) {
+			md.warn("hiding the credential that the host has put into " + p + ": " + failed.Error())
 		}
 	}
 }

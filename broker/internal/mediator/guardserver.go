@@ -61,6 +61,7 @@ func (md *Mediator) Guarding(init int, dir, top string) gatefs.Options {
 		Check: func(p string, what guard.Action, old, next []byte) error {
 			return md.contents(path.Join(dir, p), what, old, next)
 		},
+		Made: func(p string, text []byte) bool { return md.made(path.Join(dir, p), text) },
 		Refused: func(r grants.Request) {
 			if md.looked.Add(1) <= maxLooked {
 				r.PID = host.Outside(init, r.PID)

@@ -175,6 +175,11 @@ func (md *Mediator) contents(file string, what guard.Action, old, next []byte) e
 	return md.configs.Check(inProject(md.in, file), old, next)
 }
 
+// made says whether a configuration at a path of the host's is the session's alone.
+func (md *Mediator) made(file string, text []byte) bool {
+	return md.configs.Made(inProject(md.in, file), text)
+}
+
 // inPlace is what the rules say of directories with hidden names: those that can be listed and not read.
 func inPlace(l *plan.Landlock) *writes.InPlace {
 	out := &writes.InPlace{Copies: map[string]string{}}

@@ -117,7 +117,7 @@ func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 		s.noteTold(n, &st)
 	}
 	if n != nil && n.key.config {
-		out.Size = names.ShownSize(fd, out.Size)
+		out.Size = names.ShownSize(fd, out.Size, s.ownText(n))
 	}
 	return fuse.OK
 }

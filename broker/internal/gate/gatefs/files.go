@@ -57,7 +57,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
 	if err == nil && t.key.config {
-		fd, err = names.Shown(fd)
+		fd, err = names.Shown(fd, s.ownText(t.node))
 	}
 	if err != nil {
 		return status(err)

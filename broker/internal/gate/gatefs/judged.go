@@ -157,6 +157,11 @@ func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
 	return unix.Pwrite(h.fd, data, 0)
 }
 
+// ownText says of the text of a configuration whether it is the session's.
+func (s *Server) ownText(n *node) func([]byte) bool {
+	return func(text []byte) bool { return s.opts.Made != nil && s.opts.Made(s.nodes.where(n), text) }
+}
+
 // harmless says whether a file whose contents count may hold text.
 func (s *Server) harmless(n *node, text []byte) bool {
 	s.nodes.mu.RLock()

@@ -87,7 +87,9 @@ type Options struct {
 	Secrets *secrets.Judge
 	// Check decides whether new may replace old at path, which a rule of that action names. Old is nil when there is none.
 	Check func(path string, what guard.Action, old, new []byte) error
-	Stat  StatMode
+	// Made says whether a configuration with that text at a path is the session's alone. May be nil: none is.
+	Made func(path string, text []byte) bool
+	Stat StatMode
 	// Alone says that no file is lent, so that each may be mapped, and what only others may write is shown as nobody's.
 	Alone bool
 	// OwnerOnly lets Owner alone open and change what is served: other users inside would have the server's rights.

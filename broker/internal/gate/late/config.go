@@ -4,19 +4,56 @@ package late
 
 import (
 	"path"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 )
 
+// maxText bounds what is read of a file that says where git finds a repository, in bytes.
+const maxText = 8 << 10
+
+// repository has the configurations looked after that git reads because of a name: those of a directory .git, of the
+// one that a file .git leads to, or of the directory that has the name, which a HEAD makes a repository.
+func (w *Watcher) repository(d dir, name string, isDir bool) {
+	p := d.path + "/" + name
+	switch is := guard.Fold(name); {
+	case is == ".git" && isDir:
+		w.settings(d, p)
+	case is == ".git":
+		if _, text, err := host.PeekPlain(p, maxText); err == nil {
+			if to := guard.LinkedDir(d.path, text); host.Within(to, d.Path) {
+				w.settings(d, to)
+			}
+		}
+	case name == "HEAD" && !isDir:
+		w.settings(d, d.path)
+	}
+}
+
+// settings has those of a repository's directory looked after. A worktree's has those of another one.
+func (w *Watcher) settings(d dir, git string) {
+	w.config(git + "/config")
+	if _, text, err := host.PeekPlain(git+"/commondir", maxText); err == nil {
+		common := path.Join(git, strings.TrimRight(string(text), "\n"))
+		if w.config(git + "/config.worktree"); host.Within(common, d.Path) {
+			w.config(common + "/config")
+		}
+	}
+}
+
 // config watches the directory of a configuration, whose own file may be replaced, and the one above, where the host
-// may put another repository, or the first. It masks what is there now.
+// may put another repository, or the first; where that is missing, the next above. It masks what is there now.
 func (w *Watcher) config(p string) {
 	git := path.Dir(p)
-	err := w.watchFor(path.Dir(git), path.Base(git), p)
-	if e := w.watchFor(git, path.Base(p), p); e != nil && !(host.NotExist(e) && err == nil) {
-		err = e
+	err := w.watchFor(git, path.Base(p), p)
+	for e := error(unix.ENOENT); host.NotExist(e) && git != "/"; git = path.Dir(git) {
+		if e = w.watchFor(path.Dir(git), path.Base(git), p); e == nil && host.NotExist(err) {
+			err = nil
+		}
 	}
 	if err != nil {
 		w.warn("watching " + p + ": " + err.Error() + ": a credential that the host puts there is not hidden")
@@ -36,8 +73,10 @@ func (w *Watcher) watchFor(dir, name, config string) error {
 		return err
 	}
 	if w.configs[int32(wd)] == nil {
-		w.configs[int32(wd)] = map[string]string{}
+		w.configs[int32(wd)] = map[string][]string{}
 	}
-	w.configs[int32(wd)][name] = config
+	if about := w.configs[int32(wd)]; !slices.Contains(about[name], config) {
+		about[name] = append(about[name], config)
+	}
 	return nil
 }

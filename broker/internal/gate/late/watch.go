@@ -74,7 +74,7 @@ type Watcher struct {
 	closed  atomic.Bool
 	ended   chan struct{}
 	byWd    map[int32]dir
-	configs map[int32]map[string]string // see config
+	configs map[int32]map[string][]string // see config
 	covered map[guard.ID][]remove
 	shut    map[string]guard.ID // directories that could not be looked at; which of them are covered
 	full    bool                // not all is watched, and that was said
@@ -103,7 +103,7 @@ func Watch(o Options) (*Watcher, error) {
 		return nil, fmt.Errorf("watching for names of secrets: %w", err)
 	}
 	w := &Watcher{Options: o, fd: fd, wake: wake, ended: make(chan struct{}), byWd: map[int32]dir{},
-		configs: map[int32]map[string]string{}, covered: map[guard.ID][]remove{},
+		configs: map[int32]map[string][]string{}, covered: map[guard.ID][]remove{},
 		shut: map[string]guard.ID{}, said: map[string]bool{}}
 	go w.run()
 	return w, nil
@@ -180,8 +180,10 @@ func (w *Watcher) event(wd int32, mask uint32, name string) bool {
 	case mask&unix.IN_IGNORED != 0:
 		delete(w.byWd, wd)
 		delete(w.configs, wd)
-	case w.configs[wd][name] != "":
-		w.config(w.configs[wd][name])
+	case len(w.configs[wd][name]) > 0:
+		for _, p := range w.configs[wd][name] {
+			w.config(p)
+		}
 		if ok { // a tree's directory
 			w.one(d, name, false, false)
 		}
@@ -245,9 +247,7 @@ func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || w.hides(p) || fresh && !isDir && isSocket(p) {
 		hidden = w.judge(d, p, secret)
 	}
-	if guard.Fold(name) == ".git" && isDir {
-		w.config(p + "/config")
-	}
+	w.repository(d, name, isDir)
 	if !isDir || hidden || guard.Dependency(name) || guard.Fold(name) == ".git" || w.skips(p) {
 		return dir{}, false
 	}

@@ -25,8 +25,14 @@ func TestLooksAgainInSilence(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	var said []string
-	w := &Watcher{fd: fd, said: map[string]bool{}, configs: map[int32]map[string]string{}, Options: Options{
-		Configs: []string{t.TempDir() + "/gone/.git/config", t.TempDir() + "/lost/.git/config"},
+	way := t.TempDir()
+	for _, name := range [...]string{"gone", "lost"} {
+		if err := os.Symlink(way, way+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &Watcher{fd: fd, said: map[string]bool{}, configs: map[int32]map[string][]string{}, Options: Options{
+		Configs: []string{way + "/gone/.git/config", way + "/lost/.git/config"},
 		Mask:    func(string) {},
 		Warn:    func(text string) { said = append(said, text) }}}
 	for range 3 {
