@@ -300,6 +300,10 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p); a == policy.Write {
 			row.Once = "sbx run --rw " + quoting.Shell(p)
 		}
+	case m.Why == planner.MaskedWhy:
+		if row.Reason = "shown without the passwords and tokens in it"; a == policy.Write {
+			row.Decision, row.Reason = "deny", row.Reason+", read-only"
+		}
 	case m.Access == plan.ReadWrite && (m.Kind == plan.Overlay || m.Why == planner.CacheWhy && m.Source != m.Target):
 		row.Reason += "; what is written is " + written
 	case a == policy.Write && m.Access == plan.ReadOnly:

@@ -33,6 +33,26 @@ func (in *Input) topConfigs() []string {
 	return out
 }
 
+// nestedConfigs are the configurations of the repositories in the trees that are shown and not written in place.
+func (in *Input) nestedConfigs(at *guard.Place) (out []string) {
+	for _, t := range in.shownTrees() {
+		if t.mode == Write {
+			continue
+		}
+		r := referrer{in: in, top: t.root, at: at}
+		repositories, all := r.repositories()
+		for _, dir := range repositories {
+			out = append(out, r.configsOf(r.gitDir(dir))...)
+		}
+		if !all {
+			in.Losses = append(in.Losses, Loss{What: "repositories deep in " + plan.Bytes(t.root).Quote(),
+				Why: "the tree is too large to be searched for them, so passwords and tokens in their configurations are shown",
+				Fix: "keep them in a credential helper, or grant a directory below it"})
+		}
+	}
+	return out
+}
+
 // mask finds the credentials in configurations. Git inside has to read the files, so they are shown without them;
 // where that cannot be done, it is a loss.
 func (in *Input) mask(configs []string) {
@@ -74,7 +94,7 @@ func (in *Input) mask(configs []string) {
 // maskCredentials mounts what is shown of configurations with credentials over them.
 func (v *view) maskCredentials() {
 	for _, m := range v.in.Masked {
-		if v.hides(m.Path) {
+		if !v.isShown(m.Path) {
 			continue
 		}
 		if v.in.InPlace && !v.written(m.Path) { // there the broker opens no file for a program
@@ -140,20 +160,6 @@ func (v *view) isShown(p string) bool {
 		if n := v.root.find(at); n != nil && (n.hidden || n.granted) {
 			st, err := v.in.FS.Lstat(p)
 			return n.granted && !n.hidden && n.mode != Scratch && err == nil && st.Type == host.File
-		}
-	}
-	return false
-}
-
-// hides says whether a path, or what it lies in below the innermost grant, is hidden.
-func (v *view) hides(p string) bool {
-	for ; p != "/"; p = path.Dir(p) {
-		switch n := v.root.find(p); {
-		case n == nil:
-		case n.hidden:
-			return true
-		case n.granted:
-			return false
 		}
 	}
 	return false

@@ -180,7 +180,7 @@ func (v *view) spellings(p string) []string {
 // keepAway hides what holds credentials and could be shown without them only by a mount.
 func (v *view) keepAway() (out []Place) {
 	for _, m := range v.in.Masked {
-		if v.hides(m.Path) {
+		if !v.isShown(m.Path) {
 			continue
 		}
 		out = append(out, Place{Path: m.Path, Tree: true, Why: MaskedWhy})

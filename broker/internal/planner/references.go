@@ -117,6 +117,7 @@ func (in *Input) Refer(env []string) error {
 		}
 		configs = append(configs, r.configs...)
 	}
+	configs = append(configs, in.nestedConfigs(at)...)
 	for _, p := range in.Unread {
 		in.Referred = append(in.Referred, Referred{Path: p, Why: "what is in it could not be looked at"})
 	}
@@ -232,11 +233,9 @@ func (r *referrer) above() {
 
 // settings reads those of the repository at own for the work tree at dir.
 func (r *referrer) settings(own, dir string) {
-	common := own
-	if text, ok := r.in.setting(own + "/commondir"); ok {
-		common = from(own, strings.TrimRight(string(text), "\n"))
-	}
-	r.configs = append(r.configs, common+"/config", own+"/config.worktree")
+	configs := r.configsOf(own)
+	common := path.Dir(configs[0])
+	r.configs = append(r.configs, configs...)
 	r.config(common+"/config", dir)
 	r.config(own+"/config.worktree", dir)
 	r.hooks(common + "/hooks")
@@ -256,6 +255,15 @@ func (r *referrer) settings(own, dir string) {
 			r.guarded(dir, list, at)
 		}
 	}
+}
+
+// configsOf are the configurations of the repository at own, that of a repository whose worktree it is first.
+func (r *referrer) configsOf(own string) []string {
+	common := own
+	if text, ok := r.in.setting(own + "/commondir"); ok {
+		common = from(own, strings.TrimRight(string(text), "\n"))
+	}
+	return []string{common + "/config", own + "/config.worktree"}
 }
 
 // guarded notes which files of a directory, where at holds, may not be written, but could be by another name that they
