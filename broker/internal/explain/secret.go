@@ -67,12 +67,17 @@ func (x *Explainer) isDir(p string) bool {
 
 // secretName answers for a name that is hidden.
 func (x *Explainer) secretName(p string, row *Answer) bool {
+	linked := slices.ContainsFunc(x.Losses, func(l planner.Loss) bool {
+		return l.Why == planner.LinkedWhy && l.What == plan.Bytes(p).Quote()
+	})
 	f := x.named(p)
-	if !f.Hidden || x.listed(p, p) != nil { // said better by the list that has it
+	if !f.Hidden && !linked || x.listed(p, p) != nil { // said better by the list that has it
 		return false
 	}
 	row.Decision, row.Layer, row.Rule, row.Reason, row.Scope = "absent", "secret", f.Rule, f.Reason(), "built-in"
-	row.Once = "sbx run --ro " + quoting.Shell(p)
+	if row.Once = "sbx run --ro " + quoting.Shell(p); !f.Hidden {
+		row.Once, row.Rule, row.Reason = "", "names of secret files", "it is another name (hard link) of a secret"
+	}
 	row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 	return true
 }

@@ -15,6 +15,9 @@ const (
 	maxSecretScan = 64    // of one secret directory: keys lie in small ones
 )
 
+// LinkedWhy is said of a name that is hidden because the file has the name of a secret as well.
+const LinkedWhy = "another name (hard link) of a secret, hidden too"
+
 // linkedSecret is a secret file that has more than one name.
 type linkedSecret struct {
 	path string
@@ -77,6 +80,10 @@ func (v *view) hideHardLinks() {
 		v.scan(canon, left, &budget)
 	}
 	for _, l := range v.linked {
+		n := v.root.find(l.path)
+		if ofTree := n == nil || !n.secret; ofTree && budget > 0 { // its other names are not in what is shown
+			continue
+		}
 		if n := left[inode(l.st)]; n > 0 {
 			v.losses = append(v.losses, Loss{What: "secret " + plan.Bytes(l.path).Quote(),
 				Why: fmt.Sprintf("%d of its other names (hard links) were not found in the granted trees", n),
@@ -113,7 +120,7 @@ func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 					v.hideAt(p, true)
 					left[key]--
 					v.losses = append(v.losses, Loss{What: plan.Bytes(p).Quote(),
-						Why: "another name (hard link) of a secret, hidden too", Price: true})
+						Why: LinkedWhy, Price: true})
 				}
 			}
 		}

@@ -85,8 +85,8 @@ func (v *view) search() error {
 	for _, p := range v.in.Unread {
 		v.hideAt(p, false)
 	}
-	v.hideHardLinks()
 	v.hideNames()
+	v.hideHardLinks()
 	return v.leftOut()
 }
 
@@ -98,10 +98,7 @@ func (v *view) hideNames() {
 	s := searcher{view: v, judge: v.in.Judge(), seen: map[string]bool{}}
 	defer s.judge.Forget()
 	for _, t := range v.trees {
-		// A project that is served as a whole has every name in it judged when it is looked up.
-		if t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && !v.judges(t.mode) {
-			continue
-		}
+		s.live = t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && !v.judges(t.mode)
 		s.tree(t)
 	}
 }
@@ -112,6 +109,8 @@ type searcher struct {
 	judge  *secrets.Judge
 	seen   map[string]bool
 	budget int
+	// live: the tree is served as a whole, and every name judged when it is looked up. Only other names are looked for.
+	live bool
 }
 
 // What listing a directory and reading the beginning of a file take, in directory entries.
@@ -146,16 +145,15 @@ func (s *searcher) tree(t shownTree) {
 		s.seen[d.path] = true
 		list, err := s.in.list(d.path)
 		if s.budget -= listCost; err != nil {
-			if t.mode != Read || t.root != s.in.Facts.Home { // a whole home has such places, and nothing changes it inside
+			// A whole home has such places, and nothing changes it inside.
+			if !s.live && (t.mode != Read || t.root != s.in.Facts.Home) {
 				s.leaveOut(d.path, err)
 			}
 			continue
 		}
 		for _, e := range list {
 			if s.budget--; s.budget < 0 {
-				s.losses = append(s.losses, Loss{What: "secrets deep in " + plan.Bytes(t.root).Quote(),
-					Why: "the tree is too large to be searched for .env and key files",
-					Fix: "hide them by name with --hide"})
+				s.cut(t.root)
 				return
 			}
 			if e.Type == host.Socket && t.mode == Write && d.node.child(e.Name) == nil {
@@ -185,8 +183,7 @@ func (s *searcher) one(t shownTree, e host.Entry, below *searched) bool {
 		}
 		f := s.judge.At(t.root, relative(below.path, t.root))
 		if f.Hidden {
-			s.hideAt(below.path, false)
-			s.root.at(below.path).found = true
+			s.found(below.path)
 			return false
 		}
 		if f.Because == secrets.Contents { // a Python environment
@@ -207,6 +204,27 @@ func (s *searcher) one(t shownTree, e host.Entry, below *searched) bool {
 		return false
 	}
 	return true
+}
+
+// found hides what was found. A file that has other names is a secret under each.
+func (s *searcher) found(p string) {
+	if st, err := s.in.FS.Lstat(p); err == nil && st.Type == host.File && st.Nlink > 1 {
+		s.noteLink(p, st)
+	}
+	if !s.live {
+		s.hideAt(p, false)
+		s.root.at(p).found = true
+	}
+}
+
+// cut says what a search has left out.
+func (s *searcher) cut(root string) {
+	l := Loss{What: "secrets deep in " + plan.Bytes(root).Quote(),
+		Why: "the tree is too large to be searched for .env and key files", Fix: "hide them by name with --hide"}
+	if s.live {
+		l.What = "other names (hard links) of " + l.What
+	}
+	s.losses = append(s.losses, l)
 }
 
 // relative is p as it is called below dir.
