@@ -65,6 +65,7 @@ type Verdict struct {
 	// or a directory moved there, would be unvetted contents at a guarded place.
 	Anchored bool
 	Why      string
+	builtIn  bool // Anchored by a rule that is built in
 	source   bool // said by a rule of Source
 	always   bool // said by a rule that is not built in: it holds whoever made the directory
 	// Secret is there if the name is one of a secret's: then what has it decides whether it exists, whatever may be done
@@ -281,6 +282,7 @@ func (p *Place) Rule(name string, m Maker) Verdict {
 		}
 		if at+1 < len(p.judge.comps[i]) {
 			v.Anchored = v.Anchored || !c.glob
+			v.builtIn = v.builtIn || !c.glob && r.BuiltIn
 			continue
 		}
 		if !decided {
@@ -319,7 +321,7 @@ func (p *Place) Below(name string) *Place {
 	if v.Action == Hide {
 		return p.judge.intern(Place{within: true, inherit: Hide, why: v.Why})
 	}
-	next := Place{within: p.within || v.Anchored || v.Action != Free, git: p.git, named: p.named}
+	next := Place{within: p.within || v.builtIn || v.Action != Free, git: p.git, named: p.named}
 	if v.Action == Guard || v.Action == Check {
 		next.inherit, next.why, next.source, next.always = Guard, v.Why, v.source, v.always
 	}
@@ -349,6 +351,7 @@ func (p *Place) Below(name string) *Place {
 			next.states = p.judge.add(next.states, i, at+1)
 		}
 	}
+	next.within = next.within || p.judge.awaits(next.states)
 	return p.judge.intern(next)
 }
 
@@ -420,10 +423,6 @@ func (p *Place) MayLink(text string) bool {
 	v := p.Rule(text, ByHost)
 	return ValidName(text) && v.Action == Free && !v.Anchored
 }
-
-// Ordinary reports whether a directory made in the place can be the session's own: nothing outside looks for names
-// there.
-func (p *Place) Ordinary() bool { return !p.within && p.inherit == Free }
 
 // At says what the judge says of the name at rel, a path relative to the granted directory. Repository, which may be
 // nil, tells directories that have a HEAD.

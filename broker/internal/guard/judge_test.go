@@ -502,3 +502,20 @@ func TestMentionsRepository(t *testing.T) {
 		t.Error("letter case counts where it does not, or the other way round")
 	}
 }
+
+// TestOrdinary: a rule that names one thing below a directory leaves the rest of it to the session; one that names
+// what has any name there does not, nor do those that are built in.
+func TestOrdinary(t *testing.T) {
+	j, err := NewJudge(append([]Rule{{Pattern: "sub/deep/keys", Action: Hide}, {Pattern: "tools/hooks", Action: Guard},
+		{Pattern: "many/*/hook", Action: Guard}, {Pattern: "far/**/hook", Action: Guard}}, BuiltIn()...), HideSecrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, want := range map[string]bool{"sub": true, "sub/deep": true, "sub/other": true, "tools": true,
+		"tools/hooks": false, "many": false, "many/a": false, "far": false, "far/a/b": false, "a": true, ".git": false,
+		".config": false, "a/.config/b": false} {
+		if at := j.PlaceOf(p+"/x", nil); at.Ordinary() != want {
+			t.Errorf("%s: ordinary %v", p, at.Ordinary())
+		}
+	}
+}
