@@ -49,7 +49,7 @@ func (md *Mediator) Watch(c *child.Child) {
 		md.covers.own, md.covers.agent = own, func() (*agent.Agent, error) { return own, nil }
 	}
 	places := map[string]writes.Mounted{}
-	for _, p := range md.places() {
+	for _, p := range md.places {
 		places[p.Path] = p.How
 	}
 	hidden := md.hidden()

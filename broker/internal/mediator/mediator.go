@@ -20,6 +20,7 @@ import (
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/gate/grants"
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/gate/notify"
 	"sbx.example/sbx/broker/internal/gate/writes"
 	"sbx.example/sbx/broker/internal/guard"
@@ -43,6 +44,7 @@ type Mediator struct {
 	judging  sync.Mutex
 	judges   map[string]*guard.Judge // of guarded directories, by path; with judging held
 	roots    []writes.Root
+	places   []writes.Place
 	carries  atomic.Pointer[writes.Carrier]
 	making   sync.Mutex // see writes.Options
 	sockets  guard.Made // see writes.Options
@@ -84,7 +86,7 @@ func New(in *planner.Input, a Asker, refused *report.Refusals, warn func(string)
 // Planned takes in what the sandbox will be.
 func (md *Mediator) Planned(p *plan.Plan) {
 	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
-	md.gitlinks.Trees = repositories.Writable(p)
+	md.gitlinks.Trees, md.places = repositories.Writable(p), placesOf(p)
 	md.configs.Indexed = func(file string) bool {
 		if !path.IsAbs(file) {
 			file = path.Join(md.in.Project, file)
@@ -121,7 +123,7 @@ func (md *Mediator) Carrier(shared bool) (notify.Carrier, error) {
 	id := md.plan.Identity
 	o := writes.Options{Session: &md.session, GitDir: md.in.GitDir,
 		Shared: shared, NoLinks: md.in.NoSymFollow, Refused: md.refuse,
-		Places: md.places(), Links: links(md.plan),
+		Places: md.places, Links: links(md.plan),
 		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir), Making: &md.making, Sockets: &md.sockets,
 		Server:    md.servers.server,
 		InsideUID: id.InsideUID, OutsideUID: id.OutsideUID, InsideGID: id.InsideGID, OutsideGID: id.OutsideGID}
@@ -249,11 +251,11 @@ func PlaceOf(judge *guard.Judge, granted, rel string) *guard.Place {
 	}
 }
 
-// places are what is mounted on the trees after they were covered.
-func (md *Mediator) places() (out []writes.Place) {
+// placesOf are what is mounted on the trees after they were covered.
+func placesOf(pl *plan.Plan) (out []writes.Place) {
 	var covered []string
-	for i := range md.plan.Mounts {
-		m := &md.plan.Mounts[i]
+	for i := range pl.Mounts {
+		m := &pl.Mounts[i]
 		p := writes.Place{Path: m.Target}
 		switch {
 		case m.Kind == plan.Judged:
@@ -269,6 +271,9 @@ func (md *Mediator) places() (out []writes.Place) {
 			p.How = writes.Served
 		case m.Kind == plan.Bind && m.Why == planner.NativeWhy:
 			p.How = writes.Native
+		}
+		if p.How != writes.Other {
+			p.ID, _ = names.IDAt(unix.AT_FDCWD, pl.OnHost(p.Path))
 		}
 		out = append(out, p)
 	}

@@ -5,7 +5,6 @@ package writes
 import (
 	"fmt"
 	"os"
-	"path"
 	"runtime"
 	"strings"
 	"sync"
@@ -35,6 +34,7 @@ type Root struct {
 type Place struct {
 	Path string
 	How  Mounted
+	ID   guard.ID // of the directory of the tree that it is mounted on; zero: it is not known
 }
 
 // Mounted says what is mounted on a place.
@@ -140,13 +140,6 @@ type root struct {
 	above string // the tree's place in what was granted, with a slash behind; "" if it is that
 }
 
-// place is what a path leads to, and all below it to the next.
-type place struct {
-	*root       // nil: to none of the trees
-	look   bool // somebody else serves it: it is looked at for links that lead to a tree, and for what reaches into it
-	native bool // the tree itself, mounted on what is served
-}
-
 // New takes the roots' descriptors.
 func New(o Options) *Carrier {
 	k := &Carrier{Options: o, at: map[string]place{}, roots: make([]root, len(o.Roots))}
@@ -173,7 +166,8 @@ func New(o Options) *Carrier {
 		case p.How == Other:
 			k.at[p.Path] = place{}
 		default:
-			k.at[p.Path] = place{root: on.root, look: p.How == Served, native: p.How == Native}
+			rel := newName(on.root, p.Path, false).path()
+			k.at[p.Path] = place{root: on.root, look: p.How == Served, native: p.How == Native, rel: rel, id: p.ID}
 		}
 	}
 	return k
@@ -382,67 +376,3 @@ func (j *job) answer(e unix.Errno) bool {
 	}
 	return true
 }
-
-// find finds the place that a clean path lies in.
-func (k *Carrier) find(abs string) place { return k.at[k.mountAt(abs)] }
-
-// mountAt is where the mount of such a place is; "" for no place.
-func (k *Carrier) mountAt(abs string) string {
-	for p := abs; p != ""; p = p[:strings.LastIndexByte(p, '/')] {
-		if _, ok := k.at[p]; ok {
-			return p
-		}
-	}
-	return ""
-}
-
-// under finds the tree that a clean path lies in, if the call is carried out there.
-func (j *job) under(abs string) *root {
-	if p := j.find(abs); !j.leaves(p) {
-		return p.root
-	}
-	return nil
-}
-
-// leaves says whether a call is left to whoever serves a place.
-func (j *job) leaves(p place) bool { return p.look && !j.reach }
-
-// served says whether somebody else serves the place of a name, beside whom this call is carried out at most.
-func (k *Carrier) served(n *name) bool { return k.find(path.Dir(n.abs())).look }
-
-// theirs says whether a name is its server's alone: it is in a place that is served, and no part of the tree is mounted
-// on it or below. A directory on the way that may be hidden is theirs as well.
-func (j *job) theirs(n *name) bool {
-	dir, _ := n.split()
-	return j.served(n) && (!j.mounted(n.abs(), true) || !n.root.judge.shows(dir))
-}
-
-// pins says whether a directory must stay where it is, because something else is mounted on it or in it.
-func (k *Carrier) pins(abs string) bool { return k.mounted(abs, false) }
-
-// mounted says whether parts of the tree, or other things, are mounted on a path or below.
-func (k *Carrier) mounted(abs string, native bool) bool {
-	for p, at := range k.at {
-		if at.native == native && within(p, abs) {
-			return true
-		}
-	}
-	return false
-}
-
-func within(p, dir string) bool {
-	return strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
-}
-
-// holds says whether a clean path leads to one of the trees: such directories are the sandbox's own, and no links.
-func (k *Carrier) holds(abs string) bool {
-	for i := range k.roots {
-		if abs == "/" || within(k.roots[i].Path, abs) {
-			return true
-		}
-	}
-	return false
-}
-
-// clean is path.Clean, which keeps a path that is clean already where it is.
-func clean(p string) string { return path.Clean(p) }

@@ -271,15 +271,15 @@ func (j *job) straight(p string, slash, follow bool) *name {
 // readLink reads the link at a path without links; "" if that is none. It is not known what is where neither a tree
 // nor one of the sandbox's own directories is.
 func (k *Carrier) readLink(p string) (text string, known bool) {
-	at := k.find(p)
-	if at.root == nil {
+	at := k.rootOf(p)
+	if at == nil {
 		text, known = k.Links[p]
 		return text, known || k.holds(p)
 	}
 	if p == at.Path {
 		return "", true
 	}
-	size, e := readLinkAt(at.fd, nulled(newName(at.root, p, false).rel), k.text[:])
+	size, e := readLinkAt(at.fd, nulled(newName(at, p, false).rel), k.text[:])
 	if e != 0 {
 		return "", true
 	}
@@ -289,12 +289,12 @@ func (k *Carrier) readLink(p string) (text string, known bool) {
 // isDir says whether a path without links is a directory, where that can be told.
 func (k *Carrier) isDir(p string) bool {
 	p = clean(p)
-	at := k.find(p)
-	if at.root == nil {
+	at := k.rootOf(p)
+	if at == nil {
 		return k.holds(p)
 	}
 	var st unix.Stat_t
-	e := statAt(at.fd, nulled(newName(at.root, p, false).rel), &st, unix.AT_SYMLINK_NOFOLLOW)
+	e := statAt(at.fd, nulled(newName(at, p, false).rel), &st, unix.AT_SYMLINK_NOFOLLOW)
 	return e == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 

@@ -55,7 +55,7 @@ func (j *job) one() bool {
 // of those.
 func (k *Carrier) stands(n *name) bool {
 	at, ok := k.at[n.abs()]
-	return ok && !at.native
+	return ok && !at.native && k.lies(at)
 }
 
 // mayChange asks about what a call with one name does.
