@@ -53,6 +53,25 @@ func (in *Input) nestedConfigs(at *guard.Place) (out []string) {
 	return out
 }
 
+// maxModules bounds how deep the directories of submodules are looked for: the name of one has the slashes of its path.
+const maxModules = 8
+
+// modules are the configurations of the submodules below a directory, also of those that have no work tree now.
+func (r *referrer) modules(dir string, depth int) (out []string) {
+	for _, e := range r.list(dir) {
+		at := path.Join(dir, e.Name)
+		_, err := r.in.FS.Lstat(at + "/HEAD")
+		switch {
+		case e.Type != host.Dir || depth == 0:
+		case err == nil:
+			out = append(append(out, at+"/config"), r.modules(at+"/modules", depth-1)...)
+		default:
+			out = append(out, r.modules(at, depth-1)...)
+		}
+	}
+	return out
+}
+
 // mask finds the credentials in configurations. Git inside has to read the files, so they are shown without them;
 // where that cannot be done, it is a loss.
 func (in *Input) mask(configs []string) {

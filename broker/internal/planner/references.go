@@ -263,7 +263,7 @@ func (r *referrer) configsOf(own string) []string {
 	if text, ok := r.in.setting(own + "/commondir"); ok {
 		common = from(own, strings.TrimRight(string(text), "\n"))
 	}
-	return []string{common + "/config", own + "/config.worktree"}
+	return append([]string{common + "/config", own + "/config.worktree"}, r.modules(own+"/modules", maxModules)...)
 }
 
 // guarded notes which files of a directory, where at holds, may not be written, but could be by another name that they
