@@ -44,9 +44,14 @@ func Sweep(root string) {
 			continue
 		}
 		// few that have ended
-		if layers, lock := exists(filepath.Join(dir, "overlay")), exists(filepath.Join(dir, "lock")); layers || lock {
+		gone := filepath.Join(dir, dropped)
+		layers, lock := exists(filepath.Join(dir, "overlay")), exists(filepath.Join(dir, "lock"))
+		if left := exists(gone); layers || lock || left {
 			if Alive(dir) {
 				continue
+			}
+			if left {
+				_ = RemoveTree(gone)
 			}
 			if layers && !exists(filepath.Join(dir, "kept")) {
 				_ = removeLayers(dir)

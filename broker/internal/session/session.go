@@ -249,13 +249,24 @@ const LogFile = "audit"
 // Keep says before the program runs that the layers stay, so that a killed broker does not lose them.
 func (s *Session) Keep() error { return s.WriteFile("kept", nil) }
 
+// dropped is what the layers are called while they are removed. Whoever is killed at that must not leave half a layer
+// under its name: it would say that the program deleted the rest, and gave directories other modes.
+const dropped = "dropped"
+
 // DropLayers throws away the layers that an ended session kept. Its record stays.
 func DropLayers(dir string) error {
-	if err := removeLayers(dir); err != nil {
-		return err
+	gone := filepath.Join(dir, dropped)
+	if err := RemoveTree(gone); err != nil { // of a call that was killed
+		return fmt.Errorf("removing overlay layers: %w", err)
+	}
+	if err := os.Rename(filepath.Join(dir, "overlay"), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing overlay layers: %w", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "kept")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forgetting that layers are kept: %w", err)
+	}
+	if err := RemoveTree(gone); err != nil {
+		return fmt.Errorf("removing overlay layers: %w", err)
 	}
 	return nil
 }
