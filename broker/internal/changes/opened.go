@@ -33,6 +33,16 @@ func shut(dir int) error {
 	return err
 }
 
+// around says why a directory cannot be made where there is none.
+func around(dir string) error {
+	fd, err := openRoot(path.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return access(fd)
+}
+
 // refusedByHost says why a change cannot be applied whatever is accepted, so that nothing is begun which stops
 // half-way. host is the directory that it is in, -1 where that comes with the layer.
 func (s *scanner) refusedByHost(c *Change, rel string, host int) error {

@@ -97,6 +97,9 @@ func (s *scanner) layer() error {
 			if s.l.existed {
 				s.lost, top.Changed, top.Since = ".", true, gone
 			}
+			if err := around(s.l.Target); err != nil {
+				top.Risk, top.Reason = Broken, fmt.Sprintf("the host's directory around it cannot be written to: %s", err)
+			}
 			s.add(top, ".", -1, "")
 		}
 	}
