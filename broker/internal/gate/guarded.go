@@ -136,7 +136,7 @@ func (g *Grounds) guardsWrite(p string) (top string) {
 	if dir := filepath.Dir(p); g.letsWriteIn(dir) {
 		top = dir
 	}
-	for dir := filepath.Dir(p); dir != "/" && g.letsWrite(dir); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(p); dir != "/" && g.couldWrite(dir) && g.letsWrite(dir); dir = filepath.Dir(dir) {
 		top = dir
 	}
 	if top == "" || verdictOn(top) == guard.Guard || verdictOn(p) == guard.Free && !g.guardedBelow(top, p) {
@@ -176,6 +176,13 @@ func (g *Grounds) judgeOf(top string) (*guard.Judge, error) {
 		g.judges[top] = j
 	}
 	return j, err
+}
+
+// couldWrite says whether a directory could be written if an answer let it be: it is the person's, or the host lets them.
+// What lies beside it, in other people's directories, is not looked through.
+func (g *Grounds) couldWrite(dir string) bool {
+	var st unix.Stat_t
+	return lstat(dir, &st) == nil && st.Uid == g.s.In.Facts.UID || unix.Access(dir, unix.W_OK) == nil
 }
 
 // letsWrite says whether a directory may be written without a question.
