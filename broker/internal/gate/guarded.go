@@ -178,8 +178,8 @@ func (g *Grounds) judgeOf(top string) (*guard.Judge, error) {
 	return j, err
 }
 
-// couldWrite says whether a directory could be written if an answer let it be: it is the person's, or the host lets them.
-// What lies beside it, in other people's directories, is not looked through.
+// couldWrite says whether a directory could be written if an answer let it be: it is the person's, or the host lets
+// them. What lies beside it, in other people's directories, is not looked through.
 func (g *Grounds) couldWrite(dir string) bool {
 	var st unix.Stat_t
 	return lstat(dir, &st) == nil && st.Uid == g.s.In.Facts.UID || unix.Access(dir, unix.W_OK) == nil
