@@ -205,6 +205,7 @@ func agentSetup(b *agentBlock, sock, user, inside int) (*tape.Tape, func(), erro
 	b.nsetup = int64(copy(b.setup[:], t.Ops))
 	after := &tape.Tape{}
 	after.Call(unix.SYS_SETNS, fdHostNS, unix.CLONE_NEWNS)
+	after.Call(unix.SYS_CLOSE_RANGE, 0, stage.FdSock-1, 0) // what an order has opened has the lowest numbers
 	after.Call(unix.SYS_CLOSE_RANGE, agentFirst, uintptr(^uint32(0)), 0)
 	copy(b.after[:], after.Ops)
 	for i := len(after.Ops); i < len(b.after); i++ {

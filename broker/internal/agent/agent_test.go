@@ -286,7 +286,7 @@ func TestAgentKnowsWhatItMeans(t *testing.T) {
 // TestAgentOutOfReach: the program neither sees nor reaches the agent, which holds no descriptor of the caller's.
 func TestAgentOutOfReach(t *testing.T) {
 	a, _ := guest(t, "sleep 60")
-	if err := a.Populate("/"); err != nil {
+	if err := a.Mounted("/"); err != nil {
 		t.Fatal(err)
 	}
 	pid := a.PID()
@@ -320,11 +320,11 @@ func TestAgentOutOfReach(t *testing.T) {
 	for a.PID() != 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := a.Populate("/"); err != nil || a.PID() == 0 || a.PID() == pid {
+	if err := a.Mounted("/"); err != nil || a.PID() == 0 || a.PID() == pid {
 		t.Fatalf("after it was killed: %v, pid %d", err, a.PID())
 	}
 	a.Close()
-	if err := a.Populate("/"); err == nil {
+	if err := a.Mounted("/"); err == nil {
 		t.Error("a closed agent took an order")
 	}
 }
@@ -333,7 +333,7 @@ func TestAgentOutOfReach(t *testing.T) {
 // carried out in part, and is nobody's.
 func TestAgentKilledBeforeAnOrder(t *testing.T) {
 	a, _ := guest(t, "sleep 60")
-	must(t, a.Populate("/"))
+	must(t, a.Mounted("/"))
 	for _, begun := range []bool{false, true} {
 		pid, sock, b := a.PID(), a.proc.sock, a.proc.b
 		must(t, unix.Kill(pid, unix.SIGSTOP))
@@ -342,7 +342,7 @@ func TestAgentKilledBeforeAnOrder(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		done := make(chan error)
-		go func() { done <- a.Populate("/") }()
+		go func() { done <- a.Mounted("/") }()
 		for n := 0; n == 0; time.Sleep(time.Millisecond) { // until the order is in the socket
 			var err error
 			n, err = unix.IoctlGetInt(sock, unix.TIOCOUTQ)
