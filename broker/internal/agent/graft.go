@@ -193,18 +193,5 @@ func (a *Agent) Detach(g Graft) (*os.File, error) {
 	return f, err
 }
 
-// Populate lists a directory of the sandbox to its end.
-func (a *Agent) Populate(dir string) error {
-	if _, err := cleanRel(dir); err != nil {
-		return err
-	}
-	_, err := a.order(func(t *tape.Tape, b *agentBlock) {
-		t.Call(unix.SYS_SETNS, fdInsideNS, unix.CLONE_NEWNS)
-		t.At("listing", dir)
-		steps.List(t, dir, t.Buf(steps.ListBuffer))
-	})
-	return err
-}
-
 // Patience is how long an order may take at most.
 func (a *Agent) Patience() time.Duration { return agentPatience }

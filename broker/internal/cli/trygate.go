@@ -92,4 +92,3 @@ var errNoMounts = errors.New("nothing is mounted here")
 func (b *builder) Is(pid int) bool                               { return pid == b.pid }
 func (b *builder) Graft(string, grants.Mode, uint32, bool) error { return errNoMounts }
 func (b *builder) Revoke(string) error                           { return errNoMounts }
-func (b *builder) Populate(string) error                         { return errNoMounts }

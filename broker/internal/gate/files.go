@@ -415,12 +415,3 @@ func (g *Files) Revoke(p string) error {
 	}
 	return err
 }
-
-// Populate is called by the server before the first request where process 1 has not listed a directory.
-func (g *Files) Populate(dir string) error {
-	a, err := g.Mounter()
-	if err != nil {
-		return err
-	}
-	return a.Populate(path.Clean(dir))
-}

@@ -253,8 +253,6 @@ func (sb *sandbox) Revoke(path string) error {
 	return sb.act("revoke", path, grants.RO)
 }
 
-func (sb *sandbox) Populate(dir string) error { return sb.act("populate", dir, grants.RO) }
-
 func (sb *sandbox) counts() (grafts, revokes int) {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()

@@ -30,8 +30,7 @@ type Agent interface {
 	// Mounter's host paths must be resolved without following a symlink: below a guarded directory its names are the
 	// sandbox's to swap.
 	grants.Mounter
-	Populate(dir string) error // opens dir in the sandbox and reads it to the end, so that every name has a dentry
-	Is(pid int) bool           // the agent's thread, or the builder's, as the server's pid namespace knows it
+	Is(pid int) bool // the agent's thread, or the builder's, as the server's pid namespace knows it
 }
 
 // StatMode says what may be known of a gated object before it is granted.

@@ -136,11 +136,6 @@ func (t Tree) Check() error {
 	return nil
 }
 
-// MayAsk says whether a name of the directory may be asked about.
-func (d Dir) MayAsk() bool {
-	return d.Unlisted == AskFirst || slices.ContainsFunc(d.Children, func(c Child) bool { return c.Kind == Gated })
-}
-
 func (d Dir) checkChildren() error {
 	seen := make(map[string]bool, len(d.Children))
 	for _, c := range d.Children {

@@ -14,17 +14,3 @@ func TestWhole(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
-
-func TestMayAsk(t *testing.T) {
-	for _, c := range []struct {
-		dir  Dir
-		want bool
-	}{
-		{Dir{}, false}, {Dir{Unlisted: AskFirst}, true}, {Dir{Children: []Child{{Name: "a", Kind: Gated}}}, true},
-		{Dir{Children: []Child{{Name: "a", Kind: Bound}, {Name: "b", Kind: Silent}}}, false},
-	} {
-		if got := c.dir.MayAsk(); got != c.want {
-			t.Errorf("%+v: %v", c.dir, got)
-		}
-	}
-}
