@@ -30,15 +30,12 @@ const (
 	fdUserNS   = stage.FdSock + 4 // given up after entering it
 	agentFirst = fdUserNS         // descriptors from here on are those of one order
 
-	// Those that an order names; others have the lowest numbers that are free.
-	fdLayers    = agentFirst + 40
+	// What an order names; all else that it opens has the lowest number that is free.
 	fdUnmounted = agentFirst + 50
 )
 
-// agentCaps are for mounting and for changing between mount namespaces; an overlay works with the rights of who mounted
-// it, which are over the one user of the sandbox.
-const agentCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE |
-	1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+// agentCaps are for mounting and for changing between mount namespaces.
+const agentCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_CHROOT
 
 // agentPatience is how long an order may take. What takes longer hangs in a file system of somebody else's.
 const agentPatience = 5 * time.Second

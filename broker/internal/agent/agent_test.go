@@ -387,28 +387,6 @@ func TestAgentDetaches(t *testing.T) {
 	}
 }
 
-func TestAgentOverlay(t *testing.T) {
-	dir := t.TempDir()
-	for _, d := range []string{"/lower", "/upper", "/work"} {
-		if err := os.Mkdir(dir+d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(dir+"/lower/x", []byte("hello\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	a, wait := guest(t, fmt.Sprintf(waitFor+"echo more >> /g/x; cat /g/x", "/g/x"))
-	if err := a.Graft(Graft{Source: dir + "/lower", Target: "/g", Access: plan.ReadWrite, Upper: dir + "/upper",
-		Work: dir + "/work"}); err != nil {
-		t.Fatal(err)
-	}
-	out, code := wait()
-	b, _ := os.ReadFile(dir + "/lower/x")
-	if code != 0 || out != "hello\nmore\n" || string(b) != "hello\n" {
-		t.Fatalf("exit %d, output %q, host file %q", code, out, b)
-	}
-}
-
 // saying is a directory in which a guest makes files to say how far it is, and the wait for one.
 func saying(t *testing.T) ([]plan.Mount, func(name string)) {
 	dir := t.TempDir()

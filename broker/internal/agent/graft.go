@@ -23,7 +23,6 @@ type Graft struct {
 	Access         plan.Access
 	NoExec         bool
 	NoSymFollow    bool
-	Upper, Work    string  // for an overlay above Source, with Access rw
 	Dev, Ino       uint64  // identity of the source, where it is known
 	On             *Object // what has to be at the target
 	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0:
@@ -74,11 +73,7 @@ func (a *Agent) Graft(g Graft) error {
 		return fmt.Errorf("ordering the agent: access %q", g.Access)
 	}
 	_, err = a.seeing(func(t *tape.Tape, b *agentBlock) {
-		if g.Upper != "" {
-			overlayOf(t, &g)
-		} else {
-			copyOf(t, &g, from)
-		}
+		copyOf(t, &g, from)
 		if g.PID != 0 {
 			t.At("finding", g.Target)
 			t.Call(unix.SYS_OPENAT, tape.AtCwd, t.Str(fmt.Sprintf("/proc/%d/cwd", g.PID)), unix.O_PATH|unix.O_DIRECTORY|
@@ -119,26 +114,6 @@ func (a *Agent) seeing(build func(t *tape.Tape, b *agentBlock)) (*os.File, error
 	a.end()
 	a.mu.Unlock()
 	return a.order(build)
-}
-
-// overlayOf leaves a detached overlay in RegB.
-func overlayOf(t *tape.Tape, g *Graft) {
-	t.At("making overlay", g.Target)
-	t.Call(unix.SYS_FSOPEN, t.Str("overlay"), unix.FSOPEN_CLOEXEC).To(tape.RegD)
-	for i, l := range [...][2]string{{"lowerdir", g.Source}, {"upperdir", g.Upper}, {"workdir", g.Work}} {
-		fd := fdLayers + i
-		t.At(opening, l[1])
-		walk(t, fdHostRoot, l[1][1:], tape.RegA)
-		t.Call(unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC).From(0, tape.RegA)
-		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(l[0]), t.Str(fmt.Sprintf("/proc/self/fd/%d", fd)),
-			0).From(0, tape.RegD)
-	}
-	t.At("making overlay", g.Target)
-	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_FLAG, t.Str("userxattr"), 0, 0).From(0, tape.RegD)
-	t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_CMD_CREATE, 0, 0, 0).From(0, tape.RegD)
-	attr := stage.MountFlags(&plan.Mount{Access: plan.ReadWrite, NoExec: g.NoExec, NoSymFollow: g.NoSymFollow},
-		unix.MOUNT_ATTR_NOSYMFOLLOW)
-	t.Call(unix.SYS_FSMOUNT, 0, unix.FSMOUNT_CLOEXEC, attr).From(0, tape.RegD).To(tape.RegB)
 }
 
 // Ungraft takes the mount at target away, if what it shows is root; nil: whatever that is. What is open stays open. The

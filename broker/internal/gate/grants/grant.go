@@ -4,7 +4,6 @@ package grants
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 	"sync"
@@ -155,15 +154,6 @@ func (gt *Gate) late(g *Grant, pid uint32) bool {
 // readServed is guarded by Gate.mu.
 func (g *Grant) readServed() bool { return g.served && g.mode == RO }
 
-// grant enters a grant and starts its mount. gt.mu is held.
-func (gt *Gate) grant(p string, m Mode) *Grant {
-	g, fresh := gt.enter(p, m, 0)
-	if fresh {
-		go gt.mount(g)
-	}
-	return g
-}
-
 // enter enters a grant and settles the questions below it; a fresh one is to be mounted by the caller. gt.mu is held.
 func (gt *Gate) enter(p string, m Mode, typ uint32) (g *Grant, fresh bool) {
 	if g := gt.grants[p]; g != nil && !(g.readServed() && m != RO) && !g.names && (g.typ == typ || g.typ == 0 ||
@@ -220,7 +210,7 @@ func (gt *Gate) mount(g *Grant) {
 // Refresh mounts a granted file anew if the host has replaced it, and reports whether it does.
 func (gt *Gate) Refresh(g *Grant, fd int) bool {
 	var st unix.Stat_t
-	if g.mode == Overlay || gt.opts.Mounter == nil || unix.Fstat(fd, &st) != nil {
+	if gt.opts.Mounter == nil || unix.Fstat(fd, &st) != nil {
 		return false
 	}
 	gt.mu.Lock()
@@ -267,24 +257,6 @@ func (g *Grant) tell(pid uint32) {
 		g.told = make(map[uint32]bool)
 	}
 	g.told[pid] = true
-}
-
-// Grant mounts a gated path without a question.
-func (gt *Gate) Grant(p string, m Mode) error {
-	if gt.Fixed(p) {
-		return fmt.Errorf("granting %s: it is part of the tree", p)
-	}
-	gt.mu.Lock()
-	clear(gt.denials)
-	g := gt.grant(p, m)
-	gt.mu.Unlock()
-	<-g.ready
-	gt.mu.Lock()
-	defer gt.mu.Unlock()
-	if gt.grants[p] != g {
-		return fmt.Errorf("granting %s: the agent could not mount it", p)
-	}
-	return nil
 }
 
 // Answered says whether a grant is not of the plan: what that mounts at a name may be another file than the host's.

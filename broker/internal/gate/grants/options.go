@@ -17,7 +17,6 @@ type Mode uint8
 const (
 	RO Mode = iota
 	RW
-	Overlay
 )
 
 // Mounter carries out mounts in the sandbox.
