@@ -74,7 +74,7 @@ func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
 
 func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 	if n.dir != nil && n.dir.has(name) {
-		if c, ok := n.dir.children[name]; ok && (c.Kind == served.Hidden || c.Kind == served.Silent) {
+		if c, ok := n.dir.children[name]; ok && c.Kind == served.Hidden {
 			return fuse.EACCES
 		}
 		return fuse.EBUSY

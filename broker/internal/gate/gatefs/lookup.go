@@ -78,11 +78,6 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		}
 		s.tellHidden(h, n, c.Name)
 		return absent(out)
-	case served.Silent:
-		if c.Errno == 0 || c.Errno == unix.ENOENT {
-			return absent(out)
-		}
-		return errno(c.Errno)
 	case served.Symlink, served.Covered:
 		p, mode := path.Join(n.path, c.Name), c.FileMode()
 		own := &node{kind: gated, typ: mode & unix.S_IFMT, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p,

@@ -141,7 +141,7 @@ func (s *Server) listHost(h *handle, off int64, add func(fuse.DirEntry) bool) er
 func (s *Server) hides(n *node, name string) bool {
 	if n.dir != nil {
 		if c, ok := n.dir.children[name]; ok {
-			return c.Kind == served.Hidden || c.Kind == served.Silent
+			return c.Kind == served.Hidden
 		}
 		if n.dir.subs[name] != nil {
 			return false
@@ -173,7 +173,7 @@ func (s *Server) skeletonNames(n *node, lists func(p string) bool) []fuse.DirEnt
 		switch c.Kind {
 		case served.Symlink, served.Covered:
 			st.Mode = c.FileMode()
-		case served.Bound, served.Gated:
+		case served.Bound:
 			if n.dir.subs[name] != nil || n.fd < 0 || names.Stat(n.fd, name, &st) != nil {
 				continue
 			}

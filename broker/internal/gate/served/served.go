@@ -10,7 +10,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -61,8 +60,6 @@ const (
 	Bound   ChildKind = iota
 	Symlink           // a link to Target
 	Hidden            // ENOENT for ever, whatever the host does
-	Silent            // Errno (ENOENT or EACCES) without a question; the host is not consulted
-	Gated             // asks, also where unlisted names are absent
 	// something is mounted there and covers what the host has, if it has anything
 	Covered
 )
@@ -71,10 +68,9 @@ const (
 type Child struct {
 	Name   string
 	Kind   ChildKind
-	Target string        // Symlink
-	Dir    bool          // Covered: by a directory
-	Errno  syscall.Errno // Silent; zero means ENOENT
-	Mode   grants.Mode   // Bound: how it was mounted, to repeat it when the host replaces a file
+	Target string      // Symlink
+	Dir    bool        // Covered: by a directory
+	Mode   grants.Mode // Bound: how it was mounted, to repeat it when the host replaces a file
 }
 
 // FileMode is that of a name that is there whatever the host has; 0: it is not.
