@@ -1,6 +1,6 @@
 package guard
 
-// Naming is a name that is made in a directory, or of which the file is opened for writing.
+// Naming is a name that is made in a directory or taken away, or of which the file may be written.
 type Naming struct {
 	Place *Place           // what holds in the directory
 	Name  string           // in it
@@ -10,9 +10,9 @@ type Naming struct {
 	Dir   func() (ID, int) // the directory, open while Note runs; -1: it cannot be opened
 }
 
-// Note tells the Witness of a name that somebody may act upon outside. In the session's own directories those are what
-// git acts upon in a repository, whether it is one already or not (git init makes one of it and keeps what is there),
-// and what other programs act upon.
+// Note tells the Witness, before anything is done, of a name that somebody may act upon outside. In the session's own
+// directories those are what git acts upon in a repository, whether it is one already or not (git init makes one of it
+// and keeps what is there), and what other programs act upon.
 func (s *Session) Note(n Naming) {
 	if s.Witness == nil {
 		return
@@ -31,7 +31,7 @@ func (s *Session) Note(n Naming) {
 	case own && acts:
 		s.Witness.Workspace(id, dir, n.Name)
 	case !own && later:
-		s.Witness.Changed(n.Path)
+		s.Witness.Changing(id, dir, n.Name, n.Path)
 	}
 }
 

@@ -27,8 +27,11 @@ type Session struct {
 
 // Witness hears of what a session makes that somebody may run outside.
 type Witness interface {
-	// Changed is told of a file that people run by a build or a test, when it is opened for writing or gets its name.
-	Changed(path string)
+	// Changing is told of a name of what people run by a build or a test, in a directory that is open, before the session
+	// may write what has it, gives it to something or takes it away. Path is where it is outside.
+	Changing(id ID, dir int, name, path string)
+	// Came is told of such a name in a directory that takes the place of one that was there, before it does.
+	Came(id ID, name, path string)
 	// Repository is told of the session's own directory, open, that becomes a repository by itself for git.
 	Repository(id ID, dir int)
 	// Workspace is told of a name that gets into a directory, open, below a repository of the session's own, and that a

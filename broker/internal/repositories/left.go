@@ -35,8 +35,9 @@ const (
 // session. The zero value is ready.
 type Left struct {
 	mu           sync.Mutex
-	Began        time.Time       // when the session did; what has changed since is its own
-	changed      map[string]bool // build files and the like, absolute
+	Began        time.Time          // when the session did; what has changed since is its own
+	changed      map[place]changing // build files and the like
+	held         int                // of their directories
 	repositories map[guard.ID]int
 	workspaces   map[guard.ID]*workspace
 	opened       map[string]*guard.Judge // of directories that answers let be written
@@ -51,13 +52,6 @@ type Left struct {
 type workspace struct {
 	dir   int
 	names []string
-}
-
-// Changed notes that a file which people run by a build was changed.
-func (l *Left) Changed(p string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	remember(&l.changed, p, true, maxLookedThrough)
 }
 
 // remember notes a name, unless most of them are noted already.
@@ -207,12 +201,9 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 	}
 	slices.Sort(out)
 	out = slices.Concat(out, l.inWorkspaces(p), l.rebases(p), l.inOpened())
-	var files []string
-	for f := range l.changed {
-		files = append(files, f)
-	}
+	files := l.inChanged(p)
 	if slices.Sort(files); len(files) > 0 {
-		out = append(out, "changed: "+told(files, 0)+": what you build or run next runs what is in there")
+		out = append(out, "changed: "+told(slices.Compact(files), 0)+": what you build or run next runs what is in there")
 	}
 	return out
 }

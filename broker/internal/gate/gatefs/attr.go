@@ -153,6 +153,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 		return errno(unix.ESTALE)
 	}
 	if _, ok := in.GetSize(); ok {
+		s.noteWriting(t.node)
 		s.toBeWritten(t.node, t.host)
 	}
 	defer s.keeper.Keeping(t.host, nil)()

@@ -50,6 +50,9 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	if t.kind == loop && (!s.current(t.node, t.host) || s.concealed(t.node, t.host)) {
 		return errno(unix.ESTALE)
 	}
+	if write && t.kind == loop {
+		s.noteWriting(t.node)
+	}
 	maybe := write && s.toBeWritten(t.node, t.host)
 	if in.Flags&unix.O_TRUNC != 0 {
 		defer s.keeper.Keeping(t.host, nil)()
@@ -71,9 +74,6 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	out.OpenFlags |= s.shares(t.node, in.Flags, fd)
 	if out.OpenFlags == 0 && t.kind == loop && !t.lent.Load() && s.calm(t.node, fd) {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
-	}
-	if write && t.kind == loop {
-		s.noteWriting(t.node)
 	}
 	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0,
 		maybe: maybe, runs: o == grants.OpExec})

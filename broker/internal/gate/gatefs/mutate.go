@@ -245,6 +245,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	if s.concealed(from, t.host) {
 		return fuse.ENOENT
 	}
+	s.noteWriting(from) // by the new name, as well
 	defer s.expect(n, name, unix.IN_CREATE)()
 	was := s.keeper.Keeping(t.host, nil)
 	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
@@ -285,6 +286,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	if code := s.mayTake(n, name, flags != 0); code != fuse.OK {
 		return s.tellGuarded(h, n, name, code)
 	}
+	s.noteMaking(n, name, byOther)
 	defer s.expect(n, name, unix.IN_DELETE, unix.IN_MOVED_FROM)()
 	if s.candidate(n, name) {
 		return status(s.keeper.Remove(s.named(n, name), flags != 0))

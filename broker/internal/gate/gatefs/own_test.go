@@ -77,7 +77,9 @@ type witness struct {
 	repositories   int
 }
 
-func (w *witness) Changed(p string) {
+func (w *witness) Came(guard.ID, string, string) {}
+
+func (w *witness) Changing(_ guard.ID, _ int, _, p string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changed = append(w.changed, p)

@@ -5,6 +5,8 @@ package gatefs
 import (
 	"crypto/rand"
 	"errors"
+	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -186,6 +188,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	if code := s.mayTake(od, oldName, isDir); code != fuse.OK {
 		return code
 	}
+	s.noteMaking(od, oldName, byMove)
 	if !isDir {
 		how := byMove
 		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
@@ -211,6 +214,10 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 		return status(err)
 	}
 	takes := s.takes(nd, newName, id)
+	if takes {
+		rel := path.Join(s.nodes.where(nd), newName)
+		names.Come(s.opts.Session.Witness, od.fd, oldName, strings.TrimPrefix(rel, "/"), path.Join(s.opts.Root, rel))
+	}
 	if s.opts.Session.Own(id) {
 		return s.mayMoveOwn(od, oldName, nd, newName, takes, demote)
 	}

@@ -54,6 +54,40 @@ func plainBelow(dir int, name string, next *guard.Place, dirs []guard.ID, left *
 	return dirs, true
 }
 
+// Come tells w, which may be nil, what people run by a build or a test below a directory that takes another's place.
+// Rel is where that is below what was granted, at where it is outside.
+func Come(w guard.Witness, dir int, name, rel, at string) {
+	if left := maxPlain; w != nil {
+		come(w, dir, name, rel, at, &left)
+	}
+}
+
+func come(w guard.Witness, dir int, name, rel, at string, left *int) {
+	fd, err := OpenBeneath(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	id, err := ID(fd)
+	if err != nil {
+		return
+	}
+	list, _ := f.ReadDir(-1)
+	*left -= len(list)
+	for _, e := range list {
+		below := path.Join(rel, e.Name())
+		switch {
+		case *left < 0:
+			return
+		case e.IsDir():
+			come(w, fd, e.Name(), below, path.Join(at, e.Name()), left)
+		case guard.RunLater(below):
+			w.Came(id, e.Name(), path.Join(at, e.Name()))
+		}
+	}
+}
+
 // Free is Plain for a directory of any size that has left a place.
 func Free(dir int, name string, was *guard.Place) bool {
 	left := maxLinked

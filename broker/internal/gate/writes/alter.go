@@ -153,6 +153,9 @@ func (j *job) judged(n *name, fd int) bool {
 	if e := n.root.judge.shown(n, fd); e != 0 {
 		return j.answer(e)
 	}
+	if j.d.op == "truncate" {
+		j.witness(n)
+	}
 	keep := j.keeper().Keeping(fd, v.Secret)
 	e := j.does(fd)
 	keep()

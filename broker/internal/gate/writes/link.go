@@ -49,11 +49,8 @@ func (j *job) linkNameless(fd int) bool {
 		if mountOf(fd) != to.root.mount {
 			return unix.ELOOP
 		}
-		e := j.linkTo(fd, to)
-		if e == 0 {
-			j.witness(to)
-		}
-		return e
+		j.witness(to)
+		return j.linkTo(fd, to)
 	})
 }
 

@@ -28,10 +28,8 @@ func (j *job) one() bool {
 		v, no := j.mayChange(n)
 		e := no
 		if no == 0 {
-			e = j.change(n, v)
-		}
-		if e == 0 && j.d.kind != kindRemove {
 			j.witness(n)
+			e = j.change(n, v)
 		}
 		if e == 0 || no == 0 && e != unix.ELOOP && e != unix.EXDEV {
 			return j.answer(e)
@@ -318,15 +316,14 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 		j.Making.Lock()
 		defer j.Making.Unlock()
 	}
+	j.witness(p.from) // by the new name, as well
+	j.witness(p.to)
 	keep := j.keeper().KeepingName(source)
 	e := at2(unix.SYS_LINKAT, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), 0)
 	keep()
 	e = j.made(target, p.to, e)
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
-	}
-	if e == 0 {
-		j.witness(p.to)
 	}
 	return e, e == 0 && j.answer(0)
 }

@@ -180,6 +180,9 @@ func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
 	if waits {
 		flags |= unix.O_NONBLOCK
 	}
+	if j.flags&nameless == 0 {
+		j.witness(n)
+	}
 	var fd int
 	var e syscall.Errno
 	if exists {
@@ -206,9 +209,6 @@ func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
 	}
 	if waits {
 		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, int(flags&^unix.O_NONBLOCK))
-	}
-	if j.flags&nameless == 0 {
-		j.witness(n)
 	}
 	j.call.Hand(fd, j.flags&unix.O_CLOEXEC != 0, j.alone(st.Mode|mode))
 	return nil, true

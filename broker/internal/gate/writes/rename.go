@@ -63,6 +63,8 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	default: // EXDEV: mv copies, and the copies are judged one by one
 		return 0, j.answer(e)
 	}
+	j.witness(p.from)
+	j.witness(p.to)
 	left := j.leaving(p, moved, other, replaced)
 	e = j.carryRename(p)
 	if e == unix.ELOOP || e == unix.EXDEV {
@@ -73,7 +75,6 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 		p.free()
 		j.left(p.from, p.fromDir, p.fromBase)
 		j.left(p.to, p.toDir, p.toBase)
-		j.witness(p.to)
 	}
 	return e, e == 0 && j.answer(0)
 }
@@ -175,6 +176,9 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 	_, base := from.split()
 	id := idOf(fromDir, base)
 	takes := g.takes(to, id)
+	if takes {
+		names.Come(j.Session.Witness, fromDir, base, to.root.above+to.path(), to.onHost())
+	}
 	if j.Session.Own(id) {
 		return from, f, g.mayMoveOwn(from, to, t, takes, demote)
 	}

@@ -40,6 +40,7 @@ func (j *job) openSecret(n *name) (*name, bool) {
 	defer n.closeParent(dir)
 	j.Making.Lock()
 	defer j.Making.Unlock()
+	j.witness(n)
 	flags, mode := j.flags&openKept, uint32(j.call.Arg(int(max(j.d.arg, 0))))&0o7777
 	k, c := j.keeper(), named(n, dir, base, guard.SecretOf(single(base), false))
 	for try := 0; ; try++ {
@@ -48,7 +49,6 @@ func (j *job) openSecret(n *name) (*name, bool) {
 			fd, e := openAt(dir, nulled(base), flags|unix.O_EXCL, mode)
 			if e == 0 {
 				k.Own(fd, c.Row)
-				j.witness(n)
 				j.call.Hand(fd, j.flags&unix.O_CLOEXEC != 0, j.alone(mode))
 				return nil, true
 			}
@@ -75,7 +75,6 @@ func (j *job) openSecret(n *name) (*name, bool) {
 			return nil, j.answer(errnoOf(err))
 		}
 		k.Own(fd, c.Row)
-		j.witness(n)
 		j.call.Hand(fd, j.flags&unix.O_CLOEXEC != 0, j.alone(0o111))
 		return nil, true
 	}

@@ -10,7 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/guard"
 )
 
-// witness tells of a name that was made or opened for writing.
+// witness tells of a name that is about to be made, written or taken away.
 func (j *job) witness(n *name) {
 	g := &n.root.judge
 	dir, base := n.split()
