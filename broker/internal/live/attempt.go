@@ -336,7 +336,11 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	x.credentials.Close() // before what it has reported is written down
 	x.mediator.End()
 	x.left = sync.OnceValue(func() []string {
-		return x.mediator.Left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
+		lines := x.mediator.Left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
+		if a := x.approvals; a == nil || a.files == nil && a.mounts == nil { // these mount anew what is replaced
+			lines = append(lines, replaced(x.plan, host.FS{})...)
+		}
+		return lines
 	})
 	if x.log == nil && x.audit.w != nil { // of questions, doors or the network, which close it
 		if lerr := x.audit.refused(x.refusals, false); lerr != nil {

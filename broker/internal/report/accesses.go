@@ -257,7 +257,7 @@ type Report struct {
 func (r *Report) Refused() bool { return len(r.Blocked)+len(r.Calls) > 0 }
 
 // Summarize says after a run what was refused and asked; left is what the session left that somebody may run outside,
-// and labels those that it carries.
+// or that is not where it was written, and labels those that it carries.
 func Summarize(sid string, p *Accesses, refused *Refusals, left, labels []string, status int, timedOut bool) *Report {
 	calls := refused.summary()
 	out := &Report{SID: sid, Status: status, TimedOut: timedOut, Blocked: []Access{}, Asked: []Access{},
