@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -71,8 +70,12 @@ func TestAppliesWhatWasPutBack(t *testing.T) {
 				l.check(os.Rename(l.host+"/d", l.host+"/"+temp)) // and killed
 				l.check(Recover(l.ses))
 				if changed {
-					time.Sleep(20 * time.Millisecond) // see begin
-					l.check(os.Chmod(l.host+"/d", 0o711))
+					var was, now unix.Stat_t
+					l.check(unix.Stat(l.host+"/d", &was))
+					for now = was; now.Ctim == was.Ctim; { // the kernel's clock ticks
+						l.check(os.Chmod(l.host+"/d", 0o711))
+						l.check(unix.Stat(l.host+"/d", &now))
+					}
 				}
 				list := l.scan()
 				_, err = Apply(list, l.opt())
