@@ -154,24 +154,31 @@ func readIntents(f io.Reader) (list []intent, err error) {
 	return list, err
 }
 
+// open opens the directory that an intent is about: -1 without an error where the host has it no more.
+func (i *intent) open() (int, error) {
+	name := i.Target
+	root, err := openRoot(string(i.Target))
+	if err == nil {
+		defer unix.Close(root)
+		name = plan.Bytes(filepath.Join(string(i.Target), string(i.Dir)))
+		var dir int
+		if dir, err = openBelow(root, string(i.Dir)); err == nil {
+			return dir, nil
+		}
+	}
+	if err == unix.ENOENT {
+		return -1, nil
+	}
+	return -1, fmt.Errorf("opening %s: %w", name.Quote(), err)
+}
+
 func (i *intent) undo(session string) error {
 	if i.Mode != nil {
 		return nil
 	}
-	root, err := openRoot(string(i.Target))
-	if err == unix.ENOENT {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", i.Target.Quote(), err)
-	}
-	defer unix.Close(root)
-	dir, err := openBelow(root, string(i.Dir))
-	if err == unix.ENOENT {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", plan.Bytes(filepath.Join(string(i.Target), string(i.Dir))).Quote(), err)
+	dir, err := i.open()
+	if dir < 0 {
+		return err
 	}
 	defer unix.Close(dir)
 	temp := plan.Bytes(filepath.Join(string(i.Target), string(i.Dir), string(i.Temp))).Quote()

@@ -117,21 +117,9 @@ func (i *intent) turn(open bool) error {
 	if i.Mode == nil {
 		return nil
 	}
-	root, err := openRoot(string(i.Target))
-	if err == unix.ENOENT {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", i.Target.Quote(), err)
-	}
-	defer unix.Close(root)
-	fd, err := openBelow(root, string(i.Dir))
-	if err == unix.ENOENT {
-		return nil
-	}
-	name := plan.Bytes(path.Join(string(i.Target), string(i.Dir))).Quote()
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", name, err)
+	fd, err := i.open()
+	if fd < 0 {
+		return err
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -143,7 +131,8 @@ func (i *intent) turn(open bool) error {
 		return nil
 	}
 	if err := unix.Fchmod(fd, to); err != nil {
-		return fmt.Errorf("giving %s its mode %04o again: %w", name, to, err)
+		return fmt.Errorf("giving %s its mode %04o again: %w",
+			plan.Bytes(path.Join(string(i.Target), string(i.Dir))).Quote(), to, err)
 	}
 	return nil
 }
