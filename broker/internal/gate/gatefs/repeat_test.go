@@ -143,6 +143,47 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 	}
 }
 
+// TestRepeatKeepsWhatIsMapped: a file that the host has removed or replaced keeps its size, or who has it mapped would
+// be killed (SIGBUS) when he reads on.
+func TestRepeatKeepsWhatIsMapped(t *testing.T) {
+	t.Parallel()
+	for _, nofile := range []int{100, 0} { // 0: the server holds what is open, and nothing else
+		host := t.TempDir()
+		s := repeatsInto(t, host)
+		s.nofile = nofile
+		write(t, host+"/f", "mapped")
+		var out fuse.EntryOut
+		if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, s.nodes.get(rootID), "f", &out); code != fuse.OK {
+			t.Fatal(code)
+		}
+		top, f := s.nodes.get(rootID), s.nodes.get(out.NodeId)
+		var open fuse.OpenOut
+		if code := s.Open(nil, &fuse.OpenIn{InHeader: fuse.InHeader{NodeId: f.id}}, &open); code != fuse.OK {
+			t.Fatal(code)
+		}
+		if err := os.Remove(host + "/f"); err != nil {
+			t.Fatal(err)
+		}
+		r := repeat{what: names.Removed, typ: unix.S_IFREG, dir: top, name: "f", node: f}
+		came := repeat{what: names.Moved, typ: unix.S_IFREG, dir: s.repeats.elsewhere(s), to: top, toName: "f", instead: f}
+		for _, r := range []*repeat{&r, &came} {
+			s.repeats.now.Store(r)
+			out = fuse.EntryOut{}
+			if code := s.Lookup(nil, &fuse.InHeader{NodeId: rootID}, "f", &out); code != fuse.OK || out.NodeId != f.id {
+				t.Fatal(code, out.NodeId)
+			}
+			if out.Attr.Size != 6 {
+				t.Errorf("%d: a file of 6 bytes that is open is said to have %d", r.what, out.Attr.Size)
+			}
+		}
+		s.repeats.now.Store(&repeat{what: names.Removed, typ: unix.S_IFREG, dir: top, name: "f"}) // the control
+		if code := s.Lookup(nil, &fuse.InHeader{NodeId: rootID}, "f", &out); code != fuse.OK || out.NodeId == f.id ||
+			out.Attr.Size != 0 {
+			t.Errorf("a file that nobody knows: %v, %d with %d bytes", code, out.NodeId, out.Attr.Size)
+		}
+	}
+}
+
 // TestRepeatProgramThatRuns: a file that runs inside cannot be opened for writing, not even to be closed at once. Who
 // watches it hears that it was changed, and nobody is told that events are lost.
 func TestRepeatProgramThatRuns(t *testing.T) {

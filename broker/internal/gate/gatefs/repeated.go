@@ -122,9 +122,21 @@ func (t *table) ghost(typ uint32) *node {
 	return n
 }
 
-func (s *Server) standInAttr(n *node) fuse.Attr {
-	return fuse.Attr{Ino: n.id, Mode: n.typ | 0o600, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
-		Gid: s.opts.Owner.GID}}
+// standInAttr says of what has lost its name what is true of it: the kernel takes what is beyond the size from whoever
+// has it mapped (SIGBUS).
+func (s *Server) standInAttr(n *node) (out fuse.Attr) {
+	fd := n.fd
+	if fd < 0 {
+		if fd = s.files.dup(n); fd >= 0 {
+			defer unix.Close(fd)
+		}
+	}
+	if fd < 0 || s.statNode(n, fd, &out) != fuse.OK {
+		out = fuse.Attr{Ino: n.id}
+	}
+	out.Mode, out.Nlink = n.typ|0o600, 1
+	out.Owner = fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}
+	return out
 }
 
 // astray answers whoever repeats where the path of what he repeats leads to another directory by now: what he does
