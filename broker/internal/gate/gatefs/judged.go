@@ -154,6 +154,7 @@ func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
 	if !s.harmless(h.node, data) {
 		return 0, unix.EACCES
 	}
+	defer s.expectAt(h.node, unix.IN_MODIFY)()
 	return unix.Pwrite(h.fd, data, 0)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/gate/served"
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/inotify"
 )
 
@@ -256,45 +257,54 @@ func TestRepeatAstray(t *testing.T) {
 	}
 }
 
-// TestRepeatSave: the kernel releases a file after close(2) has returned, and so perhaps while the file is renamed.
-// Whoever watches inside has heard of that close.
-func TestRepeatSave(t *testing.T) {
-	t.Parallel()
-	host := t.TempDir()
+// reported is a server of a project, with a file that was looked up, whose events nobody reads but the test: of those
+// that repeated returns the server is to repeat each.
+func reported(t *testing.T, host, name string) (s *Server, file *node, repeated func() []string) {
+	t.Helper()
+	rules := append(projectRules(), guard.Rule{Pattern: "msgnum", Action: guard.Text})
 	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
-		Judge: judgeOf(projectRules()...)}}}, Options{Repeat: func(names.Repeat) error { return nil }})
+		Judge: judgeOf(rules...)}}}, Options{Repeat: func(names.Repeat) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.release()
-	made, err := os.Create(host + "/new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(s.release)
 	top, w := s.nodes.get(rootID), &s.watches
-	w.begun, w.of, w.byWd = true, map[*node]*watch{}, map[int32]*watch{} // nobody follows but this test
+	w.begun, w.of, w.byWd = true, map[*node]*watch{}, map[int32]*watch{}
 	if w.fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(w.fd)
+	fd := w.fd
+	t.Cleanup(func() { unix.Close(fd) })
 	var out fuse.EntryOut
-	if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, top, "new", &out); code != fuse.OK || w.of[top] == nil {
+	if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, top, name, &out); code != fuse.OK || w.of[top] == nil {
 		t.Fatal(code, "or it is not watched")
 	}
-	repeated := func() (list []string) {
+	return s, s.nodes.get(out.NodeId), func() (list []string) {
 		buf := make([]byte, inotify.Room)
-		n, at, err := w.own.Read(w.fd, buf)
-		if err != nil {
+		n, at, err := w.own.Read(fd, buf)
+		if err != nil && err != unix.EAGAIN {
 			t.Fatal(err)
 		}
-		for e := range inotify.Events(buf[:n]) {
+		for e := range inotify.Events(buf[:max(n, 0)]) {
 			if !w.own.Take(top, e.Name, e.Mask, at+uint64(e.End)) {
 				list = append(list, fmt.Sprintf("%#x %s", e.Mask, e.Name))
 			}
 		}
 		return list
 	}
-	released := s.expectAt(s.nodes.get(out.NodeId), unix.IN_CLOSE_WRITE)
+}
+
+// TestRepeatSave: the kernel releases a file after close(2) has returned, and so perhaps while the file is renamed.
+// Whoever watches inside has heard of that close.
+func TestRepeatSave(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	made, err := os.Create(host + "/new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, file, repeated := reported(t, host, "new")
+	released := s.expectAt(file, unix.IN_CLOSE_WRITE)
 	in := &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: rootID}, Newdir: rootID}
 	if code := s.Rename(nil, in, "new", "f"); code != fuse.OK {
 		t.Fatal(code)
@@ -305,11 +315,32 @@ func TestRepeatSave(t *testing.T) {
 		t.Errorf("what was done inside is repeated there: %q", list)
 	}
 	// The control: a close outside.
-	if err := os.WriteFile(host+"/f", []byte("1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, host+"/f", "1")
 	want := fmt.Sprintf("%#x f", unix.IN_CLOSE_WRITE)
 	if list := repeated(); len(list) == 0 || list[len(list)-1] != want {
 		t.Errorf("what was done outside is repeated as %q", list)
+	}
+}
+
+// TestRepeatText: whoever watches inside has heard of what is written there to a file whose contents count, too.
+func TestRepeatText(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	write(t, host+"/msgnum", "")
+	s, file, repeated := reported(t, host, "msgnum")
+	var open fuse.OpenOut
+	in := fuse.OpenIn{InHeader: fuse.InHeader{NodeId: file.id}, Flags: unix.O_WRONLY}
+	if code := s.Open(nil, &in, &open); code != fuse.OK {
+		t.Fatal(code)
+	}
+	if n, code := s.Write(nil, &fuse.WriteIn{Fh: open.Fh}, []byte("1\n")); n != 2 || code != fuse.OK {
+		t.Fatal(n, code)
+	}
+	if list := repeated(); list != nil {
+		t.Errorf("what was written inside is repeated there: %q", list)
+	}
+	write(t, host+"/msgnum", "2\n") // the control
+	if list := repeated(); len(list) == 0 {
+		t.Error("what was written outside is not repeated")
 	}
 }
