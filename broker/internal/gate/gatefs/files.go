@@ -72,8 +72,12 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 		}
 	}
 	out.OpenFlags |= s.shares(t.node, in.Flags, fd)
-	if out.OpenFlags == 0 && t.kind == loop && !t.lent.Load() && s.calm(t.node, fd) {
-		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
+	if out.OpenFlags == 0 && t.kind == loop && !t.lent.Load() {
+		if s.calm(t.node, fd) {
+			out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
+		} else { // of two answers at once the kernel believes the first, perhaps the older, and reads no further
+			s.fuse.InodeNotify(t.node.id)
+		}
 	}
 	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0,
 		maybe: maybe, runs: o == grants.OpExec})

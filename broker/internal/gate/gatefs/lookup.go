@@ -126,8 +126,8 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 		}
 	}
 	s.markLent(c)
-	c.doubted.Store(false)
 	rely := s.saw(watched, seen, name, c)
+	c.doubted.Store(!rely) // the kernel has asked, and will ask again
 	code := s.enterLoop(c, &st, out)
 	if rely {
 		out.SetEntryTimeout(s.opts.Rely)

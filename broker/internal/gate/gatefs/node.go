@@ -44,9 +44,8 @@ type node struct {
 
 	looks uint64 // references the kernel holds; guarded by table.mu
 	sig   signature
-	// relied is set while the kernel relies on the file, once when it ever did, and doubted from the time when an open
-	// found another file under its name until the next lookup. toldOf is what the kernel was told last, guarded by
-	// table.mu.
+	// relied is set while the kernel relies on the file, once when it ever did, and doubted while it does not rely on the
+	// name by which it was looked up last. toldOf is what the kernel was told last, guarded by table.mu.
 	relied, once, doubted atomic.Bool
 	lent                  atomic.Bool // see Server.lent
 	toldOf                signature

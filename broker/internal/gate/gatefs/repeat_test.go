@@ -144,6 +144,16 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 	}
 }
 
+// opened has somebody hold a node's file open.
+func opened(t *testing.T, s *Server, n *node, flags int, path string) (fh uint64) {
+	t.Helper()
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.files.add(&handle{fd: fd, node: n})
+}
+
 // TestRepeatKeepsWhatIsMapped: a file that the host has removed or replaced keeps its size, or who has it mapped would
 // be killed (SIGBUS) when he reads on.
 func TestRepeatKeepsWhatIsMapped(t *testing.T) {
@@ -158,10 +168,7 @@ func TestRepeatKeepsWhatIsMapped(t *testing.T) {
 			t.Fatal(code)
 		}
 		top, f := s.nodes.get(rootID), s.nodes.get(out.NodeId)
-		var open fuse.OpenOut
-		if code := s.Open(nil, &fuse.OpenIn{InHeader: fuse.InHeader{NodeId: f.id}}, &open); code != fuse.OK {
-			t.Fatal(code)
-		}
+		opened(t, s, f, unix.O_RDONLY, host+"/f")
 		if err := os.Remove(host + "/f"); err != nil {
 			t.Fatal(err)
 		}
@@ -328,12 +335,8 @@ func TestRepeatText(t *testing.T) {
 	host := t.TempDir()
 	write(t, host+"/msgnum", "")
 	s, file, repeated := reported(t, host, "msgnum")
-	var open fuse.OpenOut
-	in := fuse.OpenIn{InHeader: fuse.InHeader{NodeId: file.id}, Flags: unix.O_WRONLY}
-	if code := s.Open(nil, &in, &open); code != fuse.OK {
-		t.Fatal(code)
-	}
-	if n, code := s.Write(nil, &fuse.WriteIn{Fh: open.Fh}, []byte("1\n")); n != 2 || code != fuse.OK {
+	fh := opened(t, s, file, unix.O_WRONLY, host+"/msgnum")
+	if n, code := s.Write(nil, &fuse.WriteIn{Fh: fh}, []byte("1\n")); n != 2 || code != fuse.OK {
 		t.Fatal(n, code)
 	}
 	if list := repeated(); list != nil {

@@ -21,7 +21,7 @@ const (
 	followed = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_MOVED_FROM |
 		unix.IN_MOVED_TO | unix.IN_DELETE
 
-	maxWatches, maxSeen = 4096, 16384
+	maxWatches, maxSeen, maxDoubted = 4096, 16384, 1024 // the last of a directory
 	// A burst of changes, most of which the sandbox makes itself, is taken together.
 	followPause = time.Millisecond
 )
@@ -51,6 +51,7 @@ type watch struct {
 	dir     *node
 	gen     uint64           // changes so far: what was looked at before one of them is not relied on
 	seen    map[string]*node // what the kernel knows by its names; it relies on some of it
+	doubted map[string]bool  // names that led to another file when one was opened: none of them is relied on again
 	reports bool             // its file system reports every change
 }
 
@@ -142,7 +143,7 @@ func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
 	}
 	d.seen[name] = c
 	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
-	if d.gen != gen || c.typ != unix.S_IFREG || c.lent.Load() || !d.reports || d.dir.zone.Checks() {
+	if d.gen != gen || c.typ != unix.S_IFREG || c.lent.Load() || !d.reports || d.dir.zone.Checks() || d.doubted[name] {
 		return false
 	}
 	c.once.Store(true)
@@ -338,10 +339,25 @@ func (s *Server) current(n *node, fd int) bool {
 		s.fuse.InodeNotify(n.id)
 	}
 	dir, name := s.nodes.seenAt(n)
-	if dir < 0 || names.Stat(dir, name, &st) == nil && st.Dev == n.key.Dev && st.Ino == n.key.Ino {
+	if dir < 0 || names.Stat(dir, name, &st) == nil && st.Dev == n.key.Dev && st.Ino == n.key.Ino ||
+		n.doubted.Swap(true) {
 		return true
 	}
-	return !n.doubted.CompareAndSwap(false, true)
+	s.watches.doubt(s.nodes.nameOf(n))
+	return false
+}
+
+// doubt has a name asked for each time from now on. The kernel looks it up again, once: if it relied on what it finds
+// then, a file that is replaced again and again could not be opened.
+func (w *watches) doubt(dir *node, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d := w.of[dir]; d != nil && len(d.doubted) < maxDoubted {
+		if d.doubted == nil {
+			d.doubted = make(map[string]bool)
+		}
+		d.doubted[name] = true
+	}
 }
 
 // What this server does on the host for somebody inside, the host reports as well. The kernel has told those who watch

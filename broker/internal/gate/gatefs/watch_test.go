@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/selftest/need"
 
@@ -161,5 +162,30 @@ func TestReliedShut(t *testing.T) {
 			t.Errorf("%s has shut a directory, and a name in it is found: %s", who, r.Out)
 		}
 		sb.sh("p", "chmod 700 sub")
+	}
+}
+
+// TestDoubtedName: the kernel repeats a walk once that has led to a file which has lost its name. What it finds then is
+// opened, whatever has the name by now: nothing of that name is relied on again.
+func TestDoubtedName(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	write(t, host+"/f", "whole")
+	s, f, _ := reported(t, host, "f")
+	need.Fact(t, f.relied.Load(), "a temporary directory on a file system that reports changes")
+	write(t, host+"/g", "whole")
+	write(t, host+"/f.new", "replaced")
+	if err := os.Rename(host+"/f.new", host+"/f"); err != nil {
+		t.Fatal(err)
+	}
+	s.watches.doubt(s.nodes.get(rootID), "f")
+	for _, name := range []string{"f", "g"} {
+		var out fuse.EntryOut
+		if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, s.nodes.get(rootID), name, &out); code != fuse.OK {
+			t.Fatal(code)
+		}
+		if n := s.nodes.get(out.NodeId); n.once.Load() != (name == "g") || n.doubted.Load() == n.once.Load() {
+			t.Errorf("%s: relied on: %v", name, n.once.Load())
+		}
 	}
 }
