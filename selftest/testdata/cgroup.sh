@@ -41,7 +41,7 @@ check "memory bomb: killed ($s)" "[ $s = 137 ]"
 check "memory bomb: explained with the process" "grep -q 'memory limit 64M reached by tail\[[0-9]*\].*--memory' err"
 "$sbx" run --memory 64M -- dd if=/dev/zero of=/dev/shm/fill bs=1M count=500 2>err; s=$?
 check "memory bomb in a tmpfs: killed ($s)" "[ $s = 137 ] && grep -q 'memory limit 64M reached' err"
-"$sbx" run --memory 256M -- sh -c 'head -c 100M /dev/zero | tail -c 100M >/dev/null' 2>err
+"$sbx" run --memory 64M -- sh -c 'head -c 20M /dev/zero | tail -c 20M >/dev/null' 2>err
 check "control: what fits runs" "[ $? = 0 ] && ! grep -q 'limit' err"
 # A fork bomb comes to the limit; the host goes on.
 "$sbx" run --pids 64 --timeout 300s -- sh -c 'i=0; while [ $i -lt 100 ]; do sleep 900 & i=$((i+1)); done; wait' >out 2>err

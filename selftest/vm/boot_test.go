@@ -3,6 +3,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -129,7 +131,7 @@ func (m machine) boot(t *testing.T, kernel, disk, scratch string) (said, console
 		cpu = "host"
 	}
 	args := []string{"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-accel", shop.accel, "-cpu",
-		cpu, "-smp", "2", "-m", "2G",
+		cpu, "-smp", strconv.Itoa(cmp.Or(m.processors, 2)), "-m", "2G",
 		"-kernel", filepath.Join(kernel, "vmlinux"), "-initrd", filepath.Join(kernel, "initrd.img"),
 		"-append", "console=ttyS0 quiet panic=-1 apparmor=1 security=apparmor " + timer + " " + m.kernelArgs,
 		"-serial", "file:" + tty,

@@ -38,6 +38,7 @@ type machine struct {
 	script     string   // shell commands, run as the ordinary user; the scripts of testdata are in /vm
 	need       []string // programs of this host that the script uses
 	packages   bool     // /vm/packages has the Debian packages
+	processors int      // 0: two. One that is emulated takes half as much: two spend it waiting for each other
 	kernelArgs string
 }
 

@@ -31,7 +31,7 @@ func hosts() []host {
 	return []host{
 		// Limits hold, are explained, and nothing is left of them; sbx doctor finds nothing amiss. No test of the host's does
 		// this: few hosts delegate control groups to whoever runs tests.
-		{name: "Limits", small: true, machine: machine{
+		{name: "Limits", small: true, machine: machine{processors: 1,
 			script: "sh /vm/acceptance.sh host && cd project && sh /vm/cgroup.sh /usr/local/bin/sbx"}},
 		// A session to which systemd delegates nothing gets a scope from the user's systemd.
 		{name: "Systemd", machine: machine{noGroup: true, need: []string{"systemctl", "dbus-daemon", "python3"},
