@@ -31,8 +31,9 @@ var mayNameRegistry = map[string]string{
 
 // namesRegistry returns the registry whose host text names, or nothing.
 func namesRegistry(text string) string {
+	text = strings.ToLower(text)
 	for _, r := range registries {
-		if strings.Contains(strings.ToLower(text), r[0]+r[1]) {
+		if strings.Contains(text, r[0]+r[1]) {
 			return r[0] + r[1]
 		}
 	}
@@ -64,6 +65,9 @@ func TestNoRegistryIsNamed(t *testing.T) {
 			return err
 		}
 		read++
+		if namesRegistry(string(text)) == "" {
+			return nil
+		}
 		for i, line := range strings.Split(string(text), "\n") {
 			if r := namesRegistry(line); r != "" {
 				t.Errorf("%s:%d names %s: use a reserved name such as registry.example", p, i+1, r)
