@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
@@ -536,14 +537,24 @@ func module(t *testing.T) string {
 	return strings.TrimPrefix(line, "module ") + "/"
 }
 
-// parseTree reads every Go file, whatever it is built for.
+// parsed is the tree, read once for all tests, which only look at it.
+var parsed = sync.OnceValues(parseAll)
+
+// parseTree has every Go file, whatever it is built for.
 func parseTree(t *testing.T) []source {
 	t.Helper()
-	fset := token.NewFileSet()
-	var all []source
-	top, err := filepath.Abs("..")
+	all, err := parsed()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return all
+}
+
+func parseAll() (all []source, err error) {
+	fset := token.NewFileSet()
+	top, err := filepath.Abs("..")
+	if err != nil {
+		return nil, err
 	}
 	err = filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -569,10 +580,7 @@ func parseTree(t *testing.T) []source {
 			test: strings.HasSuffix(p, "_test.go")})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return all, err
 }
 
 func (s *source) imports() []string {
