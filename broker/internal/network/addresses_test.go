@@ -123,6 +123,34 @@ func TestDeniedAddressesAreNoAnswers(t *testing.T) {
 	}
 }
 
+// TestRangeOpensItsPortsAlone: a name that leads into a range which is open at one port reaches no other port there,
+// although the pass-through connects from outside, where no rule of the kernel's closes it.
+func TestRangeOpensItsPortsAlone(t *testing.T) {
+	var reason string
+	n := &Network{names: newResolver()}
+	n.o.Note = func(e Event) { reason = e.Reason }
+	n.closed.Store(&[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	p, err := peer.ParsePattern("10.0.0.0/24:8443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := (&decider{now: time.Now()}).decideAddresses([]peer.Pattern{p}, nil)
+	n.decided.Store(&list)
+	named, in := loopback(t)
+	defer named.Close()
+	defer in.Close()
+	for at, want := range map[string]string{"10.0.0.2:8443": "", "192.0.2.1:443": "", "10.0.0.2:443": closedReason,
+		"10.0.1.2:8443": closedReason} {
+		to := netip.MustParseAddrPort(at)
+		n.names.recordOpened("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, sni: true}}}, time.Hour)
+		reason = ""
+		err := (&passage{n: n, in: in, to: to}).allowed("one.test")
+		if (err == nil) != (want == "") || !strings.Contains(reason, want) {
+			t.Errorf("%s: %v, %q", at, err, reason)
+		}
+	}
+}
+
 // TestRulesThatCannotBeWritten: what acts is that no address is reached, and that is not taken for what was decided.
 func TestRulesThatCannotBeWritten(t *testing.T) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)

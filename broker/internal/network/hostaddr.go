@@ -23,9 +23,17 @@ func (n *Network) whyClosed(a netip.Addr) string {
 	case n.isDenied(netip.AddrPortFrom(a, 443)) && n.isDenied(netip.AddrPortFrom(a, 80)):
 		return "an address that a rule denies"
 	case !n.isOpened(a) && contains(*n.closed.Load(), a):
-		return "an address of the host or of a private network"
+		return closedReason
 	}
 	return ""
+}
+
+const closedReason = "an address of the host or of a private network"
+
+// isClosedAt says whether an address that is closed is not open at a port of TCP: a range may open others of it alone.
+func (n *Network) isClosedAt(at netip.AddrPort) bool {
+	d, ok := n.decidedAbout(at)
+	return contains(*n.closed.Load(), at.Addr()) && !(ok && d.pass)
 }
 
 // watchAddresses hears of addresses that the host is given or loses. The channel is closed at the context's end, and

@@ -127,8 +127,8 @@ func (n *Network) refused(f flow) {
 		e.Reason = "an answer or a rule refused it"
 	case n.isDenied(f.dst):
 		e.Reason = "an address that a rule denies"
-	case n.isClosed(f.dst.Addr()):
-		e.Reason = n.whyClosed(f.dst.Addr())
+	case n.isClosedAt(f.dst):
+		e.Reason = closedReason
 	case e.Host != "":
 		e.Reason = "not open for this port or protocol"
 	default:

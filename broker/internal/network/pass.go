@@ -31,7 +31,7 @@ const helloPatience = 30 * time.Second
 // address.
 func (n *Network) pass(c net.Conn) {
 	to, err := originalTo(c)
-	if err != nil || n.isClosed(to.Addr()) || n.isDenied(to) || c.LocalAddr().String() == to.String() {
+	if err != nil || n.isClosedAt(to) || n.isDenied(to) || c.LocalAddr().String() == to.String() {
 		refuse(c) // somebody came here of his own accord
 		return
 	}
@@ -116,8 +116,8 @@ func (p *passage) allowed(name string) error {
 		return p.deny(name, fmt.Errorf("the connection names %s, which was not allowed or did not lead to this address",
 			name))
 	}
-	if p.n.isClosed(p.to.Addr()) {
-		return p.deny(name, errors.New("the address is one of this host's by now"))
+	if p.n.isClosedAt(p.to) {
+		return p.deny(name, errors.New("it leads to "+closedReason))
 	}
 	if p.n.isDenied(p.to) {
 		return p.deny(name, errors.New("a rule denies the address"))
