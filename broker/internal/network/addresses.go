@@ -185,7 +185,9 @@ func (d *decider) verdict(h peer.Host, p ports) (pass, ok bool) {
 		pass = listed || slices.ContainsFunc(d.allowed, covers)
 		return pass, pass
 	}
-	return ruled || listed, ruled || listed
+	_, about := r.Host().Prefix() // one about everybody opens nothing that is closed
+	pass = listed || ruled && about
+	return pass, pass
 }
 
 // addresses writes what is decided about addresses. A session that carries labels is asked about what passes as well,
