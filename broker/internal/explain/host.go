@@ -95,7 +95,8 @@ func (x *Explainer) host(name string, port int) Answer {
 		x.noNetwork(&row, subject)
 		return row
 	}
-	if h.Addr.IsValid() && network.Closed(h.Addr, x.Env.Hosts) && !(ruled && rule.Decision == policy.Allow) {
+	_, about := rule.Host().Prefix() // one about everybody opens nothing that is closed
+	if h.Addr.IsValid() && network.Closed(h.Addr, x.Env.Hosts) && !(about && rule.Decision == policy.Allow) {
 		row.Decision, row.Layer, row.Scope = "deny", "network", "default"
 		row.Reason = "an address of the host or of a private network, which only its own name in the list opens"
 		row.Change, row.Once = change, "sbx run --allow-host "+quoting.Shell(subject)
