@@ -2,6 +2,7 @@ package guard
 
 import (
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -22,8 +23,12 @@ func References(config []byte, dir, top, home string) []Reference {
 	if err != nil {
 		return nil
 	}
+	return references(p.settings, dir, top, home)
+}
+
+func references(settings []entry, dir, top, home string) []Reference {
 	var out []Reference
-	for _, s := range p.settings {
+	for _, s := range settings {
 		section, _, name := s.parts()
 		switch {
 		case (section == "include" || section == "includeif") && name == "path":
@@ -32,13 +37,49 @@ func References(config []byte, dir, top, home string) []Reference {
 			out = append(out, Reference{Key: s.key, Path: absolute(s.value, top, home), Dir: true,
 				Hooks: s.key == "core.hookspath"})
 		case !isData(section, name):
-			for _, w := range words(s.value) {
-				out = append(out, Reference{Key: s.key, Path: absolute(w, top, home), Dir: strings.HasPrefix(w, "./") ||
-					strings.HasPrefix(w, "../")})
-				if path.IsAbs(w) { // what is left of $(git rev-parse --show-toplevel)/x
-					out = append(out, Reference{Key: s.key, Path: path.Join(top, w)})
-				}
-			}
+			out = append(out, command(s.key, s.value, top, home)...)
+		}
+	}
+	return out
+}
+
+// command is what a shell's command refers to.
+func command(key, text, top, home string) (out []Reference) {
+	for _, w := range words(text) {
+		out = append(out, Reference{Key: key, Path: absolute(w, top, home), Dir: strings.HasPrefix(w, "./") ||
+			strings.HasPrefix(w, "../")})
+		if path.IsAbs(w) { // what is left of $(git rev-parse --show-toplevel)/x
+			out = append(out, Reference{Key: key, Path: path.Join(top, w)})
+		}
+	}
+	return out
+}
+
+// maxVariables bounds the settings of git that are read of an environment.
+const maxVariables = 1000
+
+// InEnvironment is References for an environment: the settings of git in it, and variables by which git, and shells that
+// it starts, run something.
+func InEnvironment(lookup func(name string) string, top, home string) []Reference {
+	var settings []entry
+	n, _ := strconv.Atoi(lookup("GIT_CONFIG_COUNT"))
+	for i := range min(n, maxVariables) {
+		key, at := lookup("GIT_CONFIG_KEY_"+strconv.Itoa(i)), "GIT_CONFIG_VALUE_"+strconv.Itoa(i)
+		if first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.'); first > 0 {
+			key = strings.ToLower(key[:first]) + key[first:last] + strings.ToLower(key[last:])
+			settings = append(settings, entry{key: key, value: lookup(at)})
+		}
+	}
+	out := references(settings, top, top, home)
+	for _, name := range [...]string{"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL", "EDITOR", "GIT_PAGER", "PAGER",
+		"LESSOPEN", "LESSCLOSE", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_PROXY_COMMAND", "GIT_ASKPASS", "SSH_ASKPASS",
+		"GIT_EXTERNAL_DIFF"} {
+		out = append(out, command(name, lookup(name), top, home)...)
+	}
+	for _, name := range [...]string{"GIT_TEMPLATE_DIR", "GIT_EXEC_PATH", "BASH_ENV", "ENV"} {
+		p := lookup(name)
+		if p != "" && (name != "ENV" || strings.Contains(p, "/")) { // which many programs take for a word
+			out = append(out, Reference{Key: name, Path: absolute(p, top, home), Dir: true})
 		}
 	}
 	return out

@@ -38,3 +38,32 @@ func TestReferences(t *testing.T) {
 		}
 	}
 }
+
+// TestInEnvironment: what the environment makes git run is found as what a configuration does, and words that are no
+// places are not.
+func TestInEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		env  map[string]string
+		want []string
+	}{
+		{map[string]string{"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "Core.HooksPath", "GIT_CONFIG_VALUE_0": "hk",
+			"GIT_CONFIG_KEY_1": "filter.X.clean", "GIT_CONFIG_VALUE_1": "sh c.sh"}, []string{"/p/hk", "/p/c.sh"}},
+		{map[string]string{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "Include.path", "GIT_CONFIG_VALUE_0": "~/x",
+			"GIT_CONFIG_KEY_1": "core.hookspath", "GIT_CONFIG_VALUE_1": "beyond"}, []string{"/h/x"}},
+		{map[string]string{"GIT_CONFIG_COUNT": "x", "GIT_CONFIG_KEY_0": "nothing"}, nil},
+		{map[string]string{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "nothing", "GIT_CONFIG_VALUE_0": "./x"}, nil},
+		{map[string]string{"EDITOR": "code --wait", "PAGER": "less -R", "LESSOPEN": "|/usr/bin/lesspipe %s",
+			"ENV": "production"}, []string{"/usr/bin/lesspipe", "/p/usr/bin/lesspipe"}},
+		{map[string]string{"GIT_SSH_COMMAND": "./ssh.sh -v", "BASH_ENV": "env.sh", "ENV": "~/sh/env", "GIT_EXEC_PATH": "b"},
+			[]string{"/p/ssh.sh", "/p/b", "/p/env.sh", "/h/sh/env"}},
+	} {
+		var got []string
+		for _, r := range InEnvironment(func(name string) string { return c.env[name] }, "/p", "/h") {
+			got = append(got, r.Path)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q: got %q, want %q", c.env, got, c.want)
+		}
+	}
+}

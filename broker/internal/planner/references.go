@@ -103,6 +103,7 @@ func (in *Input) Refer(env []string) error {
 			r.add(file, "it is git's configuration for all repositories", true)
 			r.config(file, top)
 		}
+		r.refers(guard.InEnvironment(func(name string) string { return host.Lookup(env, name) }, top, in.Facts.Home), top)
 		repositories, all := r.repositories()
 		for _, dir := range repositories {
 			r.repository(dir)
@@ -377,7 +378,12 @@ func (r *referrer) config(file, dir string) {
 	if r.left--; r.left < 0 {
 		return
 	}
-	for _, ref := range guard.References(text, path.Dir(file), dir, r.in.Facts.Home) {
+	r.refers(guard.References(text, path.Dir(file), dir, r.in.Facts.Home), dir)
+}
+
+// refers adds what settings for a work tree at dir refer to.
+func (r *referrer) refers(list []guard.Reference, dir string) {
+	for _, ref := range list {
 		r.add(ref.Path, "git acts upon it: "+ref.Key, ref.Dir)
 		if ref.Config {
 			r.config(ref.Path, dir)
