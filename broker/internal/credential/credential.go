@@ -110,7 +110,12 @@ func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
 			Hint: "install it beside sbx (make install)"}
 	}
 	for _, name := range distinct(s.Network.With) {
-		if err := g.add(name, s.Origin("network.with"), in); err != nil {
+		first := len(g.sites)
+		err := g.add(name, s.Origin("network.with"), in)
+		if err == nil {
+			err = g.bound(s, first, "credential "+name, g.known[name].Origin)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +126,12 @@ func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
 				s.Origin("network.endpoints") + ")", Hint: "[endpoint." + name +
 				"] in ~/.config/sbx/config.toml makes one (docs/credentials.md)"}
 		}
-		if err := g.addEndpoint(e, in); err != nil {
+		first := len(g.sites)
+		err := g.addEndpoint(e, in)
+		if err == nil {
+			err = g.bound(s, first, "endpoint "+name, e.Origin)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
