@@ -85,7 +85,7 @@ func (t Records) list(words []string, all, js bool) int {
 	return 0
 }
 
-// allOf lists all sessions below root; stale says whether one has left its layers behind.
+// allOf lists all sessions below root; stale says whether Sweep has something to remove.
 func allOf(root string) (list []listed, stale bool, err error) {
 	list = []listed{}
 	entries, err := os.ReadDir(root)
@@ -93,14 +93,16 @@ func allOf(root string) (list []listed, stale bool, err error) {
 		return nil, false, fmt.Errorf("listing sessions: %w", err)
 	}
 	for _, e := range entries {
+		dir := filepath.Join(root, e.Name())
 		if plan.ValidSession(e.Name()) != nil || !e.IsDir() {
+			stale = stale || session.Stale(dir)
 			continue
 		}
-		l, err := lookAt(filepath.Join(root, e.Name()))
+		l, err := lookAt(dir)
 		if err != nil {
 			continue // it went meanwhile
 		}
-		stale = stale || !l.Alive && !l.Kept && host.Exists(filepath.Join(l.Dir, "overlay"))
+		stale = stale || !l.Alive && session.Stale(dir)
 		list = append(list, l)
 	}
 	return list, stale, nil

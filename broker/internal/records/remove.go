@@ -60,7 +60,7 @@ func (t Records) removeRecord(sid, dir string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := session.RemoveTree(dir); err != nil {
+	if err := session.Remove(dir); err != nil {
 		return fmt.Errorf("removing the record of session %s: %w", sid, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ package session
 //	output       what a detached one has written
 //	etc/         hosts and resolv.conf of the sandbox, where they are not in the plan itself
 //	overlay/N/   upper and work of layer N, removed at the end
-//	dropped/     overlay/ while it is removed before its time
+//	dropped/     overlay/ while it is removed; a folder's own name then begins with .removed-
 //	overlay/own/ places that the host does not have, each a folder
 //	overlay/returned.jsonl  which directories of the host's an interrupted apply has moved and put back
 //	overlay/locked.jsonl which modes directories in the layers had that had to be opened up to read them

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ const (
 )
 
 // Sweep removes what dead brokers left behind: layers of sessions whose lock nobody holds, unless
-// they were kept on purpose, and the oldest records beyond keepRecords.
+// they were kept on purpose, what removals that were killed left, and the oldest records beyond keepRecords.
 func Sweep(root string) {
 	list, err := os.ReadDir(root)
 	if err != nil {
@@ -40,6 +41,9 @@ func Sweep(root string) {
 	var all []string
 	for _, e := range list {
 		dir := filepath.Join(root, e.Name())
+		if strings.HasPrefix(e.Name(), removed) {
+			_ = RemoveTree(dir)
+		}
 		if plan.ValidSession(e.Name()) != nil || !e.IsDir() {
 			continue
 		}
@@ -85,10 +89,16 @@ func prune(sessions []string) {
 	sort.Slice(all, func(i, j int) bool { return all[i].mod > all[j].mod })
 	for i, n := len(all)-1, 0; i >= keepRecords && n < atOnce; i-- {
 		if !Alive(all[i].dir) {
-			_ = os.RemoveAll(all[i].dir)
+			_ = Remove(all[i].dir)
 			n++
 		}
 	}
+}
+
+// Stale says whether a folder among those of sessions, of which none runs in it, has something that Sweep removes.
+func Stale(dir string) bool {
+	return strings.HasPrefix(filepath.Base(dir), removed) || exists(filepath.Join(dir, dropped)) ||
+		exists(filepath.Join(dir, "overlay")) && !exists(filepath.Join(dir, "kept"))
 }
 
 func exists(p string) bool { _, err := os.Lstat(p); return err == nil }

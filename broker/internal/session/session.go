@@ -249,26 +249,30 @@ const LogFile = "audit"
 // Keep says before the program runs that the layers stay, so that a killed broker does not lose them.
 func (s *Session) Keep() error { return s.WriteFile("kept", nil) }
 
-// dropped is what the layers are called while they are removed. Whoever is killed at that must not leave half a layer
-// under its name: it would say that the program deleted the rest, and gave directories other modes.
-const dropped = "dropped"
+// dropped is what the layers are called while they are removed, and removed what the name of a session's folder then
+// begins with, which no session's does. Whoever is killed at that must not leave half of either under its name: it
+// would say that the program deleted the rest, and gave directories other modes.
+const (
+	dropped = "dropped"
+	removed = ".removed-"
+)
 
-// DropLayers throws away the layers that an ended session kept. Its record stays.
+// DropLayers throws away the layers that an ended session kept. Its record stays. Who is killed after the first step
+// has left layers that are not kept (Sweep).
 func DropLayers(dir string) error {
-	gone := filepath.Join(dir, dropped)
-	if err := RemoveTree(gone); err != nil { // of a call that was killed
-		return fmt.Errorf("removing overlay layers: %w", err)
-	}
-	if err := os.Rename(filepath.Join(dir, "overlay"), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing overlay layers: %w", err)
-	}
 	if err := os.Remove(filepath.Join(dir, "kept")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forgetting that layers are kept: %w", err)
 	}
-	if err := RemoveTree(gone); err != nil {
-		return fmt.Errorf("removing overlay layers: %w", err)
+	return removeLayers(dir)
+}
+
+// Remove removes the folder of a session that has ended, with all that it kept.
+func Remove(dir string) error {
+	aside := filepath.Join(filepath.Dir(dir), removed+NewID())
+	if err := os.Rename(dir, aside); err != nil {
+		return err
 	}
-	return nil
+	return RemoveTree(aside)
 }
 
 // Discard removes the whole folder: nothing was run in this session.
@@ -283,7 +287,15 @@ func removeLayers(dir string) error {
 	if unix.Rmdir(top) == unix.ENOENT || removeEmpty(top) {
 		return nil
 	}
-	if err := RemoveTree(top); err != nil {
+	gone := filepath.Join(dir, dropped)
+	err := RemoveTree(gone) // of a call that was killed
+	if err == nil {
+		err = os.Rename(top, gone)
+	}
+	if err == nil {
+		err = RemoveTree(gone)
+	}
+	if err != nil {
 		return fmt.Errorf("removing overlay layers: %w", err)
 	}
 	return nil
