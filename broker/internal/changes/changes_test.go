@@ -67,9 +67,12 @@ func (l *lab) begin() {
 	var st unix.Stat_t
 	l.check(unix.Stat(l.ses+"/stamp", &st))
 	l.layer.since = st.Mtim
-	l.check(noteNames([]Layer{l.layer}, l.ses))
+	l.check(noteNames([]Layer{l.layer}, l.ses, never))
 	time.Sleep(20 * time.Millisecond)
 }
+
+// never is a program that has ended.
+func never() bool { return false }
 
 func (l *lab) scan() []Change {
 	l.t.Helper()

@@ -27,7 +27,8 @@ type Layer struct {
 	Ended   bool
 	since   unix.Timespec
 	session string // the session's folder
-	existed bool   // Target was the host's, and nothing else's
+	existed bool   // the host had Target
+	mixed   bool   // what was seen there was not all the host's
 	index   string // see NoteIndexes; empty: not known
 
 	elsewhere func(string) bool // see Elsewhere; nil: nothing is
@@ -61,7 +62,7 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 			continue
 		}
 		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p),
-			index: indexes[plan.Bytes(m.Target)], session: dir, existed: slices.Equal(m.Lower, []string{m.Target})}
+			index: indexes[plan.Bytes(m.Target)], session: dir, existed: slices.Contains(m.Lower, m.Target), mixed: len(m.Lower) > 1}
 		for _, h := range m.Hide {
 			l.Hide = append(l.Hide, string(h))
 		}

@@ -23,8 +23,10 @@ import (
 // What a layer holds does not say it: a file that was saved as editors do looks like a new one.
 const namesFile = "overlay/names.jsonl"
 
-// maxNames bounds how many are noted: what lies near the top first, and what tools made last.
-const maxNames = 100_000
+// promptly are how many names are noted in any case; the rest are as long as the program runs, so that nobody waits for
+// them. What lies near the top comes first, and what tools made last. Where none were noted a directory that the host
+// has changed since counts as one of which it may have deleted anything.
+const promptly = 100_000
 
 // listing is a line of namesFile: what one directory of the host's held.
 type listing struct {
@@ -41,24 +43,24 @@ type place struct {
 }
 
 // NoteNames remembers the names in the places of a session's layers, so that what the host deletes or moves away later
-// can be told from what the session makes.
-func NoteNames(p *plan.Plan, dir string) error {
+// can be told from what the session makes. It takes its time as long as more says so.
+func NoteNames(p *plan.Plan, dir string, more func() bool) error {
 	layers, err := Layers(p, dir, false)
 	if err != nil || len(layers) == 0 {
 		return err
 	}
-	return noteNames(layers, dir)
+	return noteNames(layers, dir, more)
 }
 
-func noteNames(layers []Layer, dir string) error {
+func noteNames(layers []Layer, dir string, more func() bool) error {
 	f, err := os.OpenFile(filepath.Join(dir, namesFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	w := bufio.NewWriter(f)
-	left := maxNames
+	left := promptly
 	for i := range layers {
-		if err = layers[i].list(w, &left); err != nil {
+		if err = layers[i].list(w, &left, more); err != nil {
 			break
 		}
 	}
@@ -71,9 +73,9 @@ func noteNames(layers []Layer, dir string) error {
 	return err
 }
 
-// list writes a line for each directory below the layer's place that can be read. Where left is used up the rest has
-// none.
-func (l *Layer) list(w io.Writer, left *int) error {
+// list writes a line for each directory below the layer's place that can be read and is as it was when the session began.
+// Where left is used up the rest has none, unless there is more time.
+func (l *Layer) list(w io.Writer, left *int, more func() bool) error {
 	root, err := openRoot(l.Target)
 	if err != nil {
 		return nil
@@ -81,29 +83,32 @@ func (l *Layer) list(w io.Writer, left *int) error {
 	defer unix.Close(root)
 	enc := json.NewEncoder(w)
 	near, far := []string{"."}, []string(nil)
-	for len(near)+len(far) > 0 && *left > 0 {
+	for len(near)+len(far) > 0 && (*left > 0 || more()) {
 		if len(near) == 0 {
 			near, far = far, nil
 		}
 		rel := near[0]
 		near = near[1:]
-		list, mode, err := entriesBelow(root, rel)
-		if err != nil || len(list) > *left {
+		list, st, err := entriesBelow(root, rel)
+		if err != nil {
 			continue
 		}
 		*left -= len(list)
-		line := listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Mode: mode,
+		line := listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Mode: perm(&st),
 			Names: make([]plan.Bytes, 0, len(list))}
 		for _, e := range list {
 			name := e.Name()
 			line.Names = append(line.Names, plan.Bytes(name))
 			switch sub := path.Join(rel, name); {
-			case !e.IsDir() || strings.HasSuffix("/"+sub, "/.git/objects"): // which git alone names
+			case !e.IsDir() || isObjects(sub):
 			case name == ".git" || guard.Dependency(name):
 				far = append(far, sub)
 			default:
 				near = append(near, sub)
 			}
+		}
+		if after(st.Ctim, l.since) {
+			continue // something of it may be gone already
 		}
 		if err := enc.Encode(line); err != nil {
 			return err
@@ -112,20 +117,22 @@ func (l *Layer) list(w io.Writer, left *int) error {
 	return nil
 }
 
-// entriesBelow lists the directory rel below root, and returns its mode.
-func entriesBelow(root int, rel string) ([]os.DirEntry, uint32, error) {
+// isObjects says whether rel is where git keeps what it names by the contents, or lies in there: whether the host has
+// deleted such a file makes no difference.
+func isObjects(rel string) bool { return strings.Contains("/"+rel+"/", "/.git/objects/") }
+
+// entriesBelow lists the directory rel below root, and returns what it is after that.
+func entriesBelow(root int, rel string) (list []os.DirEntry, st unix.Stat_t, err error) {
 	fd, err := openBelow(root, rel)
 	if err != nil {
-		return nil, 0, err
+		return nil, st, err
 	}
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, 0, err
+	if list, err = f.ReadDir(-1); err == nil {
+		err = unix.Fstat(fd, &st)
 	}
-	list, err := f.ReadDir(-1)
-	return list, perm(&st), err
+	return list, st, err
 }
 
 // notedNames reads what NoteNames left in a session's folder, by target and directory. A line that is not
@@ -159,33 +166,66 @@ func notedNames(dir string) map[string]map[string]place {
 	return out
 }
 
-// gone is what is said of what the host had and has no more.
-const gone = "deleted on the host meanwhile"
+// What is said of what the host had and has no more, and of what it may have had.
+const (
+	gone    = "deleted on the host meanwhile"
+	unknown = "the host changed the directory around it meanwhile, and what was in there before is not known"
+)
 
-// wasThere says whether the host had, when the session began, what it has no longer at rel, or a directory above that:
-// by what was noted then, and by the mark that the kernel leaves on a directory of the host's that was written to.
-func (s *scanner) wasThere(c *Change, rel, name string, upper int) bool {
+// missing says what is wrong with a name that the host has not: it had it when the session began, or a directory above
+// that, by what was noted then and by the mark that the kernel leaves on a directory of the host's that was written to.
+// host is the host's directory, -1 where there is none.
+func (s *scanner) missing(c *Change, rel, name string, upper, host int) string {
 	if s.lost != "" && (s.lost == "." || strings.HasPrefix(rel, s.lost+"/")) {
-		return true
+		return gone
 	}
-	_, noted := slices.BinarySearch(s.noted[path.Dir(rel)].names, name)
-	there := noted || c.Kind == Dir && s.l.existed && xattrOf(upper, name, "user.overlay.origin") != ""
-	if there && c.Kind == Dir {
-		s.lost = rel
+	if s.had(path.Dir(rel), name) || c.Kind == Dir && s.l.existed && !s.l.mixed &&
+		xattrOf(upper, name, "user.overlay.origin") != "" {
+		if c.Kind == Dir {
+			s.lost = rel
+		}
+		return gone
 	}
-	return there
+	var st unix.Stat_t
+	if host >= 0 && unix.Fstat(host, &st) == nil && after(st.Ctim, s.l.since) && s.unnoted(path.Dir(rel)) {
+		return unknown
+	}
+	return ""
+}
+
+// had says whether it was noted that the host's directory had a name.
+func (s *scanner) had(dir, name string) bool {
+	_, ok := slices.BinarySearch(s.noted[dir].names, name)
+	return ok
+}
+
+// unnoted says whether the host had a directory when the session began of which nobody knows what was in it.
+func (s *scanner) unnoted(dir string) bool {
+	if !s.l.existed || isObjects(dir) {
+		return false
+	}
+	for at, next := dir, ""; ; at, next = path.Dir(at), path.Base(at) {
+		if _, ok := s.noted[at]; ok {
+			return at != dir && s.had(at, next)
+		}
+		if at == "." {
+			return true
+		}
+	}
 }
 
 // keepMode leaves the mode of the host's directory alone where the host alone has changed it since the session began,
-// and calls it a conflict where both have. c is about a directory that both have.
+// and calls it a conflict where both have, or may have. c is about a directory that both have.
 func (s *scanner) keepMode(c *Change, rel string) {
 	began, ok := s.noted[rel]
-	if !ok || c.OldMode == c.NewMode || began.mode == c.OldMode {
-		return
-	}
-	if (began.mode^c.NewMode)&^unix.S_ISGID == 0 {
+	switch {
+	case c.OldMode == c.NewMode || ok && began.mode == c.OldMode ||
+		!ok && !(after(c.old.Ctim, s.l.since) && s.unnoted(rel)):
+	case ok && (began.mode^c.NewMode)&^unix.S_ISGID == 0:
 		c.NewMode = c.OldMode
-		return
+	case ok:
+		c.Changed, c.Since = true, "the host changed it after the session began"
+	default:
+		c.Changed, c.Since = true, "the host changed it or what is in it meanwhile, and its mode before is not known"
 	}
-	c.Changed, c.Since = true, "the host changed it after the session began"
 }

@@ -3,9 +3,11 @@
 package changes
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,30 +88,109 @@ func (l *lab) heldUntilForced(list []Change) {
 // Where the names were not noted, a directory of the host's is known by the kernel's mark.
 func TestDirectoryWithoutNotedNames(t *testing.T) {
 	l := newLab(t)
-	l.write(l.host, "d/x", "old")
+	l.write(l.host, "e/d/x", "old")
 	l.begin()
 	l.check(os.Remove(l.ses + "/" + namesFile))
-	for _, d := range []string{"d", "new"} {
+	for _, d := range []string{"e/d", "new"} {
 		l.write(l.upper, d+"/x", "in")
 	}
-	l.check(unix.Setxattr(l.upper+"/d", "user.overlay.origin", nil, 0))
-	l.check(os.RemoveAll(l.host + "/d"))
-	const want = "A  d/  ! " + gone + "\nA  d/x  ! " + gone + "\nA  new/\nA  new/x\n"
+	l.check(unix.Setxattr(l.upper+"/e/d", "user.overlay.origin", nil, 0))
+	l.check(os.RemoveAll(l.host + "/e/d"))
+	const want = "A  e/d/  ! " + gone + "\nA  e/d/x  ! " + gone + "\nA  new/\nA  new/x\n"
 	if got := l.text(l.scan()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
+// What the host has deleted does not come back where its directory's names were not noted, for whatever reason: what is
+// new in a directory that the host has changed since may be that. The controls are directories that it has not changed,
+// whose names were noted, or in which it makes no difference.
+func TestHostDeletedWhatWasNotNoted(t *testing.T) {
+	l := newLab(t)
+	for _, f := range []string{"changed/f", "changed/g", "left/g", "noted/f", "noted/g", ".git/objects/ab/f"} {
+		l.write(l.host, f, "old")
+	}
+	l.begin()
+	l.rewriteNames(func(dir string) bool { return dir == "." || dir == "noted" })
+	for _, f := range []string{"changed/f", "changed/g", "changed/new", "left/g", "left/new", "noted/f", "noted/new",
+		".git/objects/ab/f"} {
+		l.write(l.upper, f, "in")
+	}
+	for _, f := range []string{"changed/f", "noted/f", ".git/objects/ab/f"} {
+		l.check(os.Remove(filepath.Join(l.host, f)))
+	}
+	const want = "A  .git/objects/ab/f\nA  changed/f  ! " + unknown + "\nM  changed/g\nA  changed/new  ! " + unknown +
+		"\nM  left/g\nA  left/new\nA  noted/f  ! " + gone + "\nA  noted/new\n"
+	list := l.scan()
+	if got := l.text(list); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	l.heldUntilForced(list)
+}
+
+// A mode of which nobody knows who has changed it is a conflict. The control is a directory that the host left alone.
+func TestModeThatWasNotNoted(t *testing.T) {
+	l := newLab(t)
+	l.write(l.host, "changed/f", "old")
+	l.write(l.host, "left/f", "old")
+	l.begin()
+	l.rewriteNames(func(dir string) bool { return dir == "." })
+	for _, d := range []string{"changed", "left"} {
+		l.write(l.upper, d+"/f", "old")
+		l.check(os.Chmod(filepath.Join(l.upper, d), 0o700))
+	}
+	l.check(os.Chmod(l.host+"/changed", 0o711))
+	const want = "P  changed/ (mode 0711 -> 0700)  ! the host changed it or what is in it meanwhile, and its mode before is " +
+		"not known\nP  left/ (mode 0755 -> 0700)\n"
+	if got := l.text(l.scan()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A directory that the host changes after the session began and before it is listed is not known.
+func TestListedTooLate(t *testing.T) {
+	l := newLab(t)
+	l.write(l.host, "early/f", "old")
+	l.write(l.host, "late/f", "old")
+	l.begin()
+	l.check(os.Remove(l.ses + "/" + namesFile))
+	l.check(os.Remove(l.host + "/late/f"))
+	l.check(noteNames([]Layer{l.layer}, l.ses, never))
+	l.check(os.Remove(l.host + "/early/f"))
+	for _, f := range []string{"early/f", "late/f"} {
+		l.write(l.upper, f, "in")
+	}
+	if got := l.text(l.scan()); got != "A  early/f  ! "+gone+"\nA  late/f  ! "+unknown+"\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// rewriteNames keeps the lines of some directories in what was noted.
+func (l *lab) rewriteNames(keep func(dir string) bool) {
+	l.t.Helper()
+	b, err := os.ReadFile(l.ses + "/" + namesFile)
+	l.check(err)
+	var out strings.Builder
+	for line := range strings.Lines(string(b)) {
+		var of listing
+		if l.check(json.Unmarshal([]byte(line), &of)); keep(string(of.Dir)) {
+			out.WriteString(line)
+		}
+	}
+	l.check(os.WriteFile(l.ses+"/"+namesFile, []byte(out.String()), 0o600))
+}
+
 // The names nearest to the top are noted where not all can be, those that tools made last, and git's own store never.
-func TestNotedNamesAreBounded(t *testing.T) {
+func TestNotedNamesAtOnce(t *testing.T) {
 	l := newLab(t)
 	for _, f := range []string{"a/b/c", "node_modules/p/x", ".git/objects/ab/1", ".git/HEAD", "z"} {
 		l.write(l.host, f, "")
 	}
+	l.begin()
 	for left, want := range map[int]string{100: ".: 4, a: 1, a/b: 1, .git: 2, node_modules: 1, node_modules/p: 1",
-		6: ".: 4, a: 1, a/b: 1", 4: ".: 4", 3: ""} {
+		6: ".: 4, a: 1, a/b: 1", 4: ".: 4", 0: ""} {
 		var b strings.Builder
-		l.check(l.layer.list(&b, &left))
+		l.check(l.layer.list(&b, &left, never))
 		l.check(os.MkdirAll(l.ses+"/overlay", 0o700))
 		// A line that was not written to its end is left out.
 		l.check(os.WriteFile(l.ses+"/"+namesFile, []byte(b.String()+`{"target":"/cut`), 0o600))
@@ -118,6 +199,13 @@ func TestNotedNamesAreBounded(t *testing.T) {
 		for _, dir := range []string{".", "a", "a/b", ".git", ".git/objects", "node_modules", "node_modules/p"} {
 			if names, ok := noted[dir]; ok {
 				got = append(got, fmt.Sprintf("%s: %d", dir, len(names.names)))
+			}
+		}
+		if left := 0; want == "" { // all, as long as the program runs
+			var all strings.Builder
+			l.check(l.layer.list(&all, &left, func() bool { return true }))
+			if n := strings.Count(all.String(), "\n"); n != 6 {
+				t.Errorf("%d directories are noted while the program runs, want 6", n)
 			}
 		}
 		if strings.Join(got, ", ") != want {

@@ -183,8 +183,8 @@ func (s *scanner) entry(rel, name string, upper, host int, opaque bool) error {
 		if c.Kind == Dir { // whose group it passes on is the host's
 			c.NewMode |= c.OldMode & unix.S_ISGID
 		}
-	} else if s.wasThere(&c, rel, name, upper) {
-		c.Changed, c.Since = true, gone
+	} else if why := s.missing(&c, rel, name, upper, host); why != "" {
+		c.Changed, c.Since = true, why
 	}
 	if has && isMount(host, name) {
 		c.Risk, c.Reason = Broken, mounted

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"sbx.example/sbx/broker/internal/changes"
 	"sbx.example/sbx/broker/internal/launch"
@@ -31,6 +32,7 @@ type record struct {
 	rest func()        // writes the rest, once; nil if the program was not started
 	log  func() string // names the audit log, once there is one
 	kept bool          // the layers stay
+	over atomic.Bool   // the program has ended
 }
 
 // newRecord begins to write p, unless that is for later: when nobody needs the plan's hash before.
@@ -103,12 +105,13 @@ func (r *record) note() {
 	}
 	if r.kept {
 		_ = changes.NoteIndexes(r.p, r.s.Dir)
-		_ = changes.NoteNames(r.p, r.s.Dir)
+		_ = changes.NoteNames(r.p, r.s.Dir, func() bool { return !r.over.Load() })
 	}
 }
 
 // end writes what is not written yet.
 func (r *record) end() error {
+	r.over.Store(true)
 	if !r.later {
 		<-r.plan
 	}
