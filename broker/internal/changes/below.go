@@ -53,7 +53,11 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 			c.Risk, c.Reason = in.Risk, fmt.Sprintf("%q: %s", sub, in.Reason)
 		}
 		deeper := Change{old: in.old}
-		s.below(&deeper, sub, fd, n)
+		if s.below(&deeper, sub, fd, n); deeper.Risk == "" {
+			if err := stays(fd, n, &in.old); err != nil {
+				deeper.Risk, deeper.Reason = Broken, fmt.Sprintf("%q: %s", sub, err)
+			}
+		}
 		c.Entries += deeper.Entries
 		if deeper.Changed && !c.Changed {
 			c.Changed, c.Since = true, deeper.Since

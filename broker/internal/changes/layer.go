@@ -62,7 +62,8 @@ func Layers(p *plan.Plan, dir string, all bool) ([]Layer, error) {
 			continue
 		}
 		l := Layer{Target: m.Target, Upper: string(upper), Why: m.Why, Git: m.Why == Repository, elsewhere: Elsewhere(p),
-			index: indexes[plan.Bytes(m.Target)], session: dir, existed: slices.Contains(m.Lower, m.Target), mixed: len(m.Lower) > 1}
+			index: indexes[plan.Bytes(m.Target)], session: dir,
+			existed: slices.Contains(m.Lower, m.Target), mixed: len(m.Lower) > 1}
 		for _, h := range m.Hide {
 			l.Hide = append(l.Hide, string(h))
 		}

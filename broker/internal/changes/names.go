@@ -73,8 +73,8 @@ func noteNames(layers []Layer, dir string, more func() bool) error {
 	return err
 }
 
-// list writes a line for each directory below the layer's place that can be read and is as it was when the session began.
-// Where left is used up the rest has none, unless there is more time.
+// list writes a line for each directory below the layer's place that can be read and is as it was when the session
+// began. Where left is used up the rest has none, unless there is more time.
 func (l *Layer) list(w io.Writer, left *int, more func() bool) error {
 	root, err := openRoot(l.Target)
 	if err != nil {

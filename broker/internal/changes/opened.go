@@ -21,7 +21,37 @@ type opened struct {
 }
 
 // access asks whether names in a directory can be changed; EACCES is its own owner's mode as well.
-func access(dir int) error { return unix.Faccessat(dir, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) }
+func access(dir int) error {
+	if err := unix.Faccessat(dir, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return err
+	}
+	return unchangeable(dir, ".")
+}
+
+// unchangeable returns an error where not even the owner may change a file, or may only append to it.
+func unchangeable(dir int, name string) error {
+	const attributes = unix.STATX_ATTR_IMMUTABLE | unix.STATX_ATTR_APPEND
+	var st unix.Statx_t
+	if unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st) == nil &&
+		st.Attributes&attributes != 0 {
+		return errors.New("it may not be changed, or only be appended to (chattr(1))")
+	}
+	return nil
+}
+
+// stays says why a name stays where it is, although names in its directory can be changed: what rename and unlink look
+// at beside the directory's mode.
+func stays(dir int, name string, st *unix.Stat_t) error {
+	var around unix.Stat_t
+	me := unix.Geteuid()
+	if err := unix.Fstat(dir, &around); err != nil {
+		return err
+	}
+	if around.Mode&unix.S_ISVTX != 0 && me != 0 && int(around.Uid) != me && int(st.Uid) != me {
+		return errors.New("it belongs to somebody else, and so does its directory, which is sticky")
+	}
+	return unchangeable(dir, name)
+}
 
 // shut says why names in the host's directory cannot be changed, or be made changeable for a moment; nil: they can.
 func shut(dir int) error {
@@ -45,13 +75,14 @@ func around(dir string) error {
 
 // refusedByHost says why a change cannot be applied whatever is accepted, so that nothing is begun which stops
 // half-way. host is the directory that it is in, -1 where that comes with the layer.
-func (s *scanner) refusedByHost(c *Change, rel string, host int) error {
-	if c.Op == Mode && c.OldMode != c.NewMode {
-		if me := unix.Geteuid(); me != 0 && int(c.old.Uid) != me {
+func (s *scanner) refusedByHost(c *Change, rel string, host int, name string) error {
+	if c.Op == Mode {
+		if me := unix.Geteuid(); me != 0 && int(c.old.Uid) != me && c.OldMode != c.NewMode {
 			return errors.New("it belongs to somebody else")
 		}
+		return unchangeable(host, name)
 	}
-	if c.Op == Mode || host < 0 {
+	if host < 0 {
 		return nil
 	}
 	dir := path.Dir(rel)
@@ -64,6 +95,9 @@ func (s *scanner) refusedByHost(c *Change, rel string, host int) error {
 			s.shut = map[string]error{}
 		}
 		s.shut[dir] = err
+	}
+	if err == nil && c.Op != Added {
+		err = stays(host, name, &c.old)
 	}
 	return err
 }

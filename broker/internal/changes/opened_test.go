@@ -3,7 +3,9 @@
 package changes
 
 import (
+	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -105,5 +107,47 @@ func TestModesAreWhatTheyWereInside(t *testing.T) {
 	l.write(l.host, "theirs", "")
 	if _, err := unix.Lgetxattr(l.host+"/theirs", acls[0], nil); err != nil {
 		t.Errorf("a file of the host's has no list: %v", err)
+	}
+}
+
+// What not even its owner may change is named before anything is done: a file, a directory, what lies below one that
+// goes. The control is beside each.
+func TestUnchangeable(t *testing.T) {
+	flip := func(p string, flag int) error {
+		f, err := os.Open(p)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+		return errors.Join(err, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags^flag))
+	}
+	l := newLab(t)
+	const immutable, appends = unix.STATX_ATTR_IMMUTABLE, unix.STATX_ATTR_APPEND // as FS_IMMUTABLE_FL and FS_APPEND_FL
+	fixed := map[string]int{"f": immutable, "log": appends, "mode": immutable, "logs": appends, "gone/f": immutable}
+	for _, f := range []string{"f", "log", "mode", "logs/f", "gone/f", "free", "also/f"} {
+		l.write(l.host, f, "old")
+	}
+	l.begin()
+	for _, f := range []string{"f", "log", "logs/new", "free"} {
+		l.write(l.upper, f, "in")
+	}
+	l.write(l.upper, "mode", "old")
+	l.check(os.Chmod(l.upper+"/mode", 0o600))
+	l.whiteout("gone")
+	l.whiteout("also")
+	for name, what := range fixed {
+		err := flip(l.host+"/"+name, what)
+		need.Fact(t, err == nil, "the right to make files immutable, and a file system that can")
+		t.Cleanup(func() { _ = flip(l.host+"/"+name, what) })
+	}
+	list := l.scan()
+	if len(list) != 7 || strings.Count(l.text(list), "! broken: ") != 5 || strings.Count(l.text(list), "chattr(1)") != 5 {
+		t.Errorf("want all but two held:\n%s", l.text(list))
+	}
+	opt := l.opt()
+	opt.Force, opt.Skip = true, true
+	if res, err := Apply(list, opt); err != nil || res.Applied != 2 || l.read("free") != "in" {
+		t.Errorf("%+v, %v", res, err)
 	}
 }

@@ -326,7 +326,7 @@ func (s *scanner) add(c Change, rel string, host int, name string) {
 	if c.Risk == "" {
 		s.judge(&c, rel)
 	}
-	if err := s.refusedByHost(&c, rel, host); err != nil && c.Risk != Odd && c.Risk != Broken {
+	if err := s.refusedByHost(&c, rel, host, name); err != nil && c.Risk != Odd && c.Risk != Broken {
 		c.Risk, c.Reason = Broken, err.Error()
 	}
 	s.out = append(s.out, c)
