@@ -17,6 +17,7 @@ import (
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/need"
 	"sbx.example/sbx/selftest/plans"
 	"sbx.example/sbx/shared/stage"
 )
@@ -457,5 +458,32 @@ func TestAgentPlaces(t *testing.T) {
 		!strings.Contains(strings.NewReplacer("‘", "'", "’", "'").Replace(out), want) ||
 		!strings.Contains(out, "file\nend") {
 		t.Errorf("exit %d, output %q", code, out)
+	}
+}
+
+// A mount goes beneath the one that stands at a place, and is seen when that is taken away: at no moment is there none.
+func TestAgentGraftsBeneath(t *testing.T) {
+	mounts, until := saying(t)
+	dir := t.TempDir()
+	for _, name := range []string{"old", "new"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name+"\n"), 0o644))
+	}
+	a, wait := guest(t, `until [ -s /f ]; do :; done
+until x=$(cat /f); [ "$x" = new ]; do echo "$x"; : >/said/seen; done | sort -u; cat /f; grep -c " /f " /proc/self/mountinfo`, mounts...)
+	var st unix.Stat_t
+	must(t, unix.Lstat(filepath.Join(dir, "old"), &st))
+	old := Object{st.Dev, st.Ino}
+	g := Graft{Source: filepath.Join(dir, "old"), Target: "/f", Access: plan.ReadOnly}
+	must(t, a.Graft(g))
+	until("seen")
+	g.Source, g.On, g.Beneath = filepath.Join(dir, "new"), &old, true
+	err := a.Graft(g)
+	if errors.Is(err, unix.EINVAL) {
+		need.Fact(t, false, "a kernel that mounts beneath others (Linux 6.5)")
+	}
+	must(t, err)
+	must(t, a.Ungraft("/f", &old))
+	if out, code := wait(); code != 0 || out != "old\nnew\n1\n" {
+		t.Errorf("%q, status %d", out, code)
 	}
 }

@@ -25,6 +25,7 @@ type Graft struct {
 	NoSymFollow    bool
 	Dev, Ino       uint64  // identity of the source, where it is known
 	On             *Object // what has to be at the target
+	Beneath        bool    // it is mounted below that, which may be taken away then; EINVAL before Linux 6.5
 	// PID is a process in whose working directory the mount is made, at At; Target is what is mounted there for others. 0:
 	// at Target.
 	PID int
@@ -91,11 +92,18 @@ func (a *Agent) Graft(g Graft) error {
 		if g.On != nil {
 			stage.SameObject(t, tape.RegC, g.On.Dev, g.On.Ino)
 		}
+		flags := uintptr(stage.IntoEmpty)
+		if g.Beneath {
+			flags |= moveMountBeneath
+		}
 		t.At("mounting", g.Target)
-		t.Call(unix.SYS_MOVE_MOUNT, 0, t.Str(""), 0, t.Str(""), stage.IntoEmpty).From(0, tape.RegB).From(2, tape.RegC)
+		t.Call(unix.SYS_MOVE_MOUNT, 0, t.Str(""), 0, t.Str(""), flags).From(0, tape.RegB).From(2, tape.RegC)
 	})
 	return err
 }
+
+// moveMountBeneath is MOVE_MOUNT_BENEATH of linux/mount.h.
+const moveMountBeneath = 0x200
 
 // opening is the step that looks at the host.
 const opening = "opening"

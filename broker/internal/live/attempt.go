@@ -338,7 +338,7 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	x.left = sync.OnceValue(func() []string {
 		lines := x.mediator.Left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
 		if a := x.approvals; a == nil || a.files == nil && a.mounts == nil { // these mount anew what is replaced
-			lines = append(lines, replaced(x.plan, host.FS{})...)
+			lines = append(lines, replaced(x.plan, x.mediator.Replaced)...)
 		}
 		return lines
 	})

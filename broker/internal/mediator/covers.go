@@ -35,7 +35,10 @@ type covers struct {
 
 // Watch begins to watch the judged trees, when the sandbox stands.
 func (md *Mediator) Watch(c *child.Child) {
-	if !md.Any() || !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
+	if !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
+		return
+	}
+	if md.follow(c); !md.Any() && len(md.files.mounts) == 0 {
 		return
 	}
 	md.covers.dir = md.in.SessionDir + "/overlay/covers"
@@ -74,7 +77,7 @@ func (md *Mediator) Watch(c *child.Child) {
 		Skip:   func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
 		Hidden: func(p string) bool { return hidden[md.plan.Inside(p)] },
 		Cover:  md.cover, Mounted: md.mounted,
-		Configs: md.in.Configs, Mask: md.masking(), Warn: md.warn})
+		Files: slices.Concat(md.in.Configs, md.files.paths()), Changed: md.changed(), Warn: md.warn})
 	if err != nil {
 		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
 	}
@@ -219,6 +222,18 @@ func (md *Mediator) masking() func(string) {
 		}
 		if failed != nil && !host.NotExist(failed) {
 			md.warn("hiding the credential that the host has put into " + p + ": " + failed.Error())
+		}
+	}
+}
+
+// changed returns what looks at a file that the host has changed or replaced.
+func (md *Mediator) changed() func(string) {
+	mask := md.masking()
+	return func(p string) {
+		if m := md.files.mounts[p]; m != nil {
+			md.refresh(m)
+		} else {
+			mask(p)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type Mediator struct {
 	session  guard.Session     // what the session made itself: who serves the rest of a project knows it too
 	Left     repositories.Left // what the session made that somebody may run outside
 	granted  guard.Granted
+	files    singleFiles
 	gitlinks *repositories.Links
 	configs  guard.Configs // judges configurations, whoever puts them in place
 	looked   atomic.Int32  // how often the callers of file servers were looked for

@@ -107,10 +107,9 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if p.Seccomp.Notify {
 		p.Fds = append(p.Fds, plan.FdSeccomp)
 	}
-	// For the agents: one covers secrets that appear later, one tells who watches what is served.
+	// For the agents: one covers secrets that appear later and follows files, one tells who watches what is served.
 	if in.Gate || in.Agent || !in.InPlace && !in.Direct && slices.ContainsFunc(mounts, func(m plan.Mount) bool {
-		return m.Kind == plan.Judged ||
-			m.Kind == plan.Fuse
+		return m.Kind == plan.Judged || m.Kind == plan.Fuse || in.Follows(&m)
 	}) {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -183,6 +184,17 @@ func followNoLinks(p *plan.Plan, in *Input) []Loss {
 	return nil
 }
 
+// Follows says whether a mount is of a single file that a person has granted, and of what has its name on the host as the
+// session goes on: where the host puts another file there, that is mounted. With a gate it is that which sees to it.
+func (in *Input) Follows(m *plan.Mount) bool {
+	if in.Gate || in.Agent || in.InPlace || in.Direct || m.Kind != plan.Bind || m.Ino == 0 ||
+		strings.HasPrefix(m.Why, "profile ") || path.Dir(m.Target) == "/" {
+		return false
+	}
+	st, err := in.FS.Lstat(m.Source)
+	return err == nil && st.Type == host.File
+}
+
 // addLandlock grants writing where the mounts do, and nowhere else.
 func addLandlock(p *plan.Plan, in *Input) []Loss {
 	abi := in.Facts.Landlock
@@ -210,7 +222,7 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 		if in.SessionDir != "" && path.Dir(m.Source) == in.SessionDir {
 			continue
 		}
-		access := l.HandledFS
+		access, at := l.HandledFS, m.Target
 		switch {
 		case m.Kind == plan.Proc, m.Kind == plan.Devpts, m.Kind == plan.Tmpfs && writable(m):
 		case writable(m), m.Device && m.Access == plan.ReadWrite:
@@ -220,10 +232,13 @@ func addLandlock(p *plan.Plan, in *Input) []Loss {
 			if m.Kind == plan.Bind && p.Judged(m.Target) { // the broker makes names there; pipes are opened inside
 				access &= llWriteFile
 			}
+			if in.Follows(m) { // a rule is about the file, and cannot be made for the next one
+				at = path.Dir(at)
+			}
 		default:
 			continue
 		}
-		l.Rules = append(l.Rules, plan.LandlockRule{Path: plan.Bytes(m.Target), Access: access})
+		l.Rules = append(l.Rules, plan.LandlockRule{Path: plan.Bytes(at), Access: access})
 	}
 	if p.Gate != nil || in.Agent {
 		l.Rules = append(l.Rules, in.gateRules(p, l.HandledFS)...)

@@ -46,7 +46,7 @@ func (w *Watcher) settings(d dir, git string) {
 }
 
 // config watches the directory of a configuration, whose own file may be replaced, and the one above, where the host
-// may put another repository, or the first; where that is missing, the next above. It masks what is there now.
+// may put another repository, or the first; where that is missing, the next above. It has what is there now looked at.
 func (w *Watcher) config(p string) {
 	git := path.Dir(p)
 	err := w.watchFor(git, path.Base(p), p)
@@ -56,9 +56,9 @@ func (w *Watcher) config(p string) {
 		}
 	}
 	if err != nil {
-		w.warn("watching " + p + ": " + err.Error() + ": a credential that the host puts there is not hidden")
+		w.warn("watching " + p + ": " + err.Error() + ": what the host puts there is not noticed, and no credential is hidden")
 	}
-	w.Mask(p)
+	w.Changed(p)
 }
 
 // watchFor watches a directory for a name that is about a configuration.

@@ -49,9 +49,10 @@ type Options struct {
 	Cover func(path string, dir bool, on guard.ID) (remove func(path string) error, err error)
 	// Mounted says of a path inside whether something is mounted there: EINVAL otherwise.
 	Mounted func(path string) error
-	// Configs are files of which Mask is told when the host has changed or replaced them.
-	Configs []string
-	Mask    func(path string)
+	// Files are those of which Changed is told when the host has changed or replaced them: configurations, and what is
+	// granted by itself.
+	Files   []string
+	Changed func(path string)
 	Warn    func(string)
 }
 
@@ -161,7 +162,7 @@ func (w *Watcher) all() {
 		t := &w.Trees[i]
 		w.look(dir{t, t.Path, t.Place})
 	}
-	for _, p := range w.Configs {
+	for _, p := range w.Files {
 		w.config(p)
 	}
 }

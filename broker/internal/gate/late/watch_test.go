@@ -32,8 +32,8 @@ func TestLooksAgainInSilence(t *testing.T) {
 		}
 	}
 	w := &Watcher{fd: fd, said: map[string]bool{}, configs: map[int32]map[string][]string{}, Options: Options{
-		Configs: []string{way + "/gone/.git/config", way + "/lost/.git/config"},
-		Mask:    func(string) {},
+		Files:   []string{way + "/gone/.git/config", way + "/lost/.git/config"},
+		Changed: func(string) {},
 		Warn:    func(text string) { said = append(said, text) }}}
 	for range 3 {
 		w.event(-1, unix.IN_Q_OVERFLOW, "")
