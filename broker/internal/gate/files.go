@@ -70,8 +70,9 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
 		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
-		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Temporary: g.temporary,
-		Unasked: g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
+		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Config: g.s.Names.Config,
+		Temporary: g.temporary,
+		Unasked:   g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Marked: g.s.Marked, Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
@@ -286,6 +287,9 @@ func (g *Files) request(ctx context.Context, r grants.Request) grants.Answer {
 	if v.Decision != decide.Allow {
 		return grants.Answer{Errno: syscall.Errno(v.Errno)}
 	}
+	if g.linked(v, r.Path) {
+		return grants.Answer{Errno: unix.ENOENT}
+	}
 	if policy.AccessOf(q.Op) == policy.Write {
 		if e := g.refuseGuarded(q, false); e != 0 {
 			return grants.Answer{Errno: e}
@@ -386,6 +390,10 @@ func (g *Files) Graft(p string, m grants.Mode, typ uint32, searched bool) error 
 	noexec := g.s.In.Only != nil // which is a matter of mounts
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && !noexec {
 		return grants.ErrServe
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFREG && g.s.Names.Token(p) {
+		g.record(grants.Request{Op: "read", Path: p}, errToken)
+		return errToken
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR && g.holdsSocket(p) {
 		if m == grants.RW || noexec {

@@ -104,7 +104,12 @@ func (g *Grounds) searchGuarded(dir string) *guardedTree {
 // refuseGuarded refuses what would write a guarded name that nobody has named, or open a directory for writing that
 // holds one.
 func (g *Grounds) refuseGuarded(q decide.Ask, dir bool) syscall.Errno {
-	v := decide.Verdict{Errno: int(unix.EROFS), Reason: ErrGuarded.Error()}
+	v := decide.Verdict{Errno: int(unix.EACCES), Reason: errToken.Error(), Life: decide.Forever}
+	if !dir && g.s.Names.Token(q.Path) {
+		g.report(func() { g.s.Arbiter.Refused(q, v) })
+		return unix.EACCES
+	}
+	v = decide.Verdict{Errno: int(unix.EROFS), Reason: ErrGuarded.Error()}
 	if top := g.guardsWrite(q.Path); top != "" {
 		if v.Outside = (&guardedTree{dir: top}).command(); host.Within(g.s.In.Facts.Home, top) {
 			v.Outside, v.Life = "", decide.Forever // nobody is to grant the whole home for it

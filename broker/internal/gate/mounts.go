@@ -90,6 +90,9 @@ func (g *Mounts) answer(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 	if v.Decision != decide.Allow {
 		return notify.Answer{Errno: syscall.Errno(v.Errno)}
 	}
+	if g.linked(v, a.Path) {
+		return notify.Answer{Errno: unix.ENOENT}
+	}
 	if write && q.Kind != policy.KindSocket {
 		if e := g.refuseGuarded(q, a.Dir && v.Whole); e != 0 {
 			return notify.Answer{Errno: e}
@@ -147,10 +150,12 @@ func (g *Mounts) Graft(p string, write bool) error {
 	}
 	switch {
 	case m.dir:
-	case st.Mode&unix.S_IFMT == unix.S_IFREG:
-		spot = agent.SpotFile
-	default:
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return errReplaced
+	case g.s.Names.Token(p):
+		return errToken
+	default:
+		spot = agent.SpotFile
 	}
 	if write && m.dir {
 		if e := g.refuseGuarded(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p}, true); e != 0 {
@@ -200,6 +205,9 @@ func (g *Mounts) GraftFor(pid int, rel, p string) error {
 	var st unix.Stat_t
 	if err := lstat(p, &st); err != nil {
 		return err
+	}
+	if g.s.Names.Token(p) || g.s.Names.Hides(p) {
+		return errToken
 	}
 	g.doing.Lock()
 	defer g.doing.Unlock()

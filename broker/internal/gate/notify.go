@@ -36,14 +36,15 @@ type Notify struct {
 	Originals func(notify.Ask) []string
 	// TypeOnly says whether a look at attributes shows the type and asks nobody. May be nil.
 	TypeOnly func(decide.Ask) bool
-	Carrier  notify.Carrier // of what changes judged trees; nil: there are none
-	Live     notify.View    // View as it is after mounts of the plan were taken away; nil: they stay
+	Config   func(path string) bool // see notify.Options
+	Carrier  notify.Carrier         // of what changes judged trees; nil: there are none
+	Live     notify.View            // View as it is after mounts of the plan were taken away; nil: they stay
 }
 
 // ServeNotify runs the notification engine until the sandbox has ended.
 func ServeNotify(ctx context.Context, n Notify) error {
 	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener,
-		Grafter: n.Grafter, Foreign: n.Foreign, Carrier: n.Carrier}
+		Grafter: n.Grafter, Foreign: n.Foreign, Carrier: n.Carrier, Config: n.Config}
 	if n.Connect != nil {
 		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) { n.Connect(File{dev, ino}, pid, connect) }
 	}

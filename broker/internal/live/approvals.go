@@ -211,7 +211,7 @@ func (a *approvals) listen(f *os.File) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	n := gate.Notify{Listener: f, View: a.gated.View, Ask: a.arb.Ask, Log: a.note, Taken: &a.asked,
-		Connect: a.connections.Connect}
+		Connect: a.connections.Connect, Config: a.gated.Names.Config}
 	a.mounts.Join(&n)
 	if a.mediator.Any() {
 		var err error

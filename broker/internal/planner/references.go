@@ -267,6 +267,9 @@ func (r *referrer) configsOf(own string) []string {
 	return append([]string{common + "/config", own + "/config.worktree"}, r.modules(own+"/modules", maxModules)...)
 }
 
+// ConfigsOf are the configurations of the repository at own and of the submodules in it.
+func (in *Input) ConfigsOf(own string) []string { return (&referrer{in: in}).configsOf(own) }
+
 // guarded notes which files of a directory, where at holds, may not be written, but could be by another name that they
 // have: a session may make one in a repository of its own, and the next one write by it.
 func (r *referrer) guarded(dir string, list []host.Entry, at *guard.Place) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
@@ -18,10 +20,23 @@ import (
 type NameGate struct {
 	Judge *secrets.Judge
 	home  string
+
+	mu     sync.Mutex
+	linked map[string]*linkedIn // by tree
 }
 
+// linkedIn are the secrets in a tree that have several names, by device and number, as they were a moment ago.
+type linkedIn struct {
+	files map[[2]uint64]bool
+	until time.Time
+}
+
+// linkedFor is for how long that is believed: a tree may hold thousands of files that have several names.
+const linkedFor = time.Second
+
 func NewNameGate(in *planner.Input) *NameGate {
-	return &NameGate{Judge: secrets.New(host.FS{}, in.Own, in.GitDir), home: in.Facts.Home}
+	return &NameGate{Judge: secrets.New(host.FS{}, in.Own, in.GitDir), home: in.Facts.Home,
+		linked: map[string]*linkedIn{}}
 }
 
 // systemTrees hold what came with the system: what is secret there is on the list, or no user can read it.
@@ -87,6 +102,9 @@ func (g *NameGate) Within(dir string) bool {
 			}
 			return nil
 		}
+		if own := repositoryAt(p, e); own != "" && g.tokens(own) {
+			return errHolds
+		}
 		if e.IsDir() && p != dir && (guard.Dependency(e.Name()) || e.Name() == ".git") {
 			return fs.SkipDir
 		}
@@ -103,6 +121,75 @@ func (g *NameGate) Within(dir string) bool {
 		return nil
 	})
 	return errors.Is(err, errHolds)
+}
+
+// Linked says whether a file in a tree is another name (hard link) of a secret there.
+func (g *NameGate) Linked(tree string, dev, ino uint64) bool {
+	if g.Top(tree+"/x") == "" {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.linked[tree]
+	if l == nil || time.Now().After(l.until) {
+		l = &linkedIn{files: map[[2]uint64]bool{}}
+		n := 0
+		_ = filepath.WalkDir(tree, func(p string, e fs.DirEntry, err error) error {
+			if n++; n > searchedNames {
+				return errHolds
+			}
+			if e != nil && e.IsDir() && (err != nil || p != tree && (guard.Dependency(e.Name()) || e.Name() == ".git")) {
+				return fs.SkipDir
+			}
+			st, serr := host.FS{}.Lstat(p)
+			if err == nil && serr == nil && st.Type == host.File && st.Nlink > 1 && g.Hides(p) {
+				l.files[[2]uint64{st.Dev, st.Ino}] = true
+			}
+			return nil
+		})
+		l.until = time.Now().Add(linkedFor)
+		g.linked[tree] = l
+	}
+	return l.files[[2]uint64{dev, ino}]
+}
+
+// repositoryAt is the directory of the repository that a name in a tree tells of, "" for none.
+func repositoryAt(p string, e fs.DirEntry) string {
+	switch {
+	case e.IsDir() && guard.Fold(e.Name()) == ".git":
+		return p
+	case !e.IsDir() && e.Name() == "HEAD":
+		return filepath.Dir(p)
+	}
+	return ""
+}
+
+// tokens says whether a configuration of the repository at own is shown without something that is in it.
+func (g *NameGate) tokens(own string) bool {
+	in := planner.Input{FS: host.FS{}}
+	return slices.ContainsFunc(in.ConfigsOf(own), holdsToken)
+}
+
+// Token says whether what stands at p is a repository's configuration with a password or token in it. Who reads it gets
+// it without.
+func (g *NameGate) Token(p string) bool { return g.Config(p) && holdsToken(p) }
+
+// Config says whether what stands at p is the configuration of a repository: git looks for it beside a HEAD.
+func (g *NameGate) Config(p string) bool {
+	dir, base := filepath.Split(p)
+	if base = guard.Fold(base); g.Top(p) == "" || base != "config" && base != "config.worktree" {
+		return false
+	}
+	return guard.Fold(filepath.Base(dir)) == ".git" || host.Exists(dir+"HEAD")
+}
+
+// holdsToken says whether a configuration holds a password or token, or whether that cannot be known.
+func holdsToken(p string) bool {
+	_, text, err := host.PeekPlain(p, planner.MaxConfigSize+1)
+	if err != nil {
+		return !host.NotExist(err)
+	}
+	return len(text) > planner.MaxConfigSize || len(guard.GitCredentials(text)) > 0
 }
 
 // SecretIn judges the name of p in the tree at top, "" for none.

@@ -93,7 +93,7 @@ func (s *Server) attrValid(n *node) time.Duration {
 // GetAttr answers stat and fstat.
 func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
-		if h := s.files.get(in.Fh()); h != nil && h.fd >= 0 && !h.node.key.config {
+		if h := s.files.get(in.Fh()); h != nil && h.fd >= 0 && !s.config(h.node) {
 			out.SetTimeout(s.attrValid(h.node))
 			return s.statNode(h.node, h.fd, &out.Attr)
 		}
@@ -126,7 +126,7 @@ func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 	if n != nil {
 		s.noteTold(n, &st)
 	}
-	if n != nil && n.key.config {
+	if n != nil && s.config(n) {
 		out.Size = names.ShownSize(fd, out.Size, s.ownText(n))
 	}
 	return fuse.OK

@@ -59,7 +59,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 		defer s.expectAt(t.node, unix.IN_MODIFY)()
 	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
-	if err == nil && t.key.config {
+	if err == nil && !write && s.config(t.node) {
 		fd, err = names.Shown(fd, s.ownText(t.node))
 	}
 	if err != nil {

@@ -137,7 +137,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	}
 	if seen == veiled || foreign != "" {
 		s.typeOnly(ino, c, &out.Attr)
-	} else if code := s.statFd(fd, &out.Attr); code != fuse.OK {
+	} else if code := s.statNode(c, fd, &out.Attr); code != fuse.OK {
 		return code
 	}
 	if s.nodes.keep(c) == nil {

@@ -180,6 +180,11 @@ func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
 	return key
 }
 
+// config says whether a node is a repository's configuration, which is read without its credentials.
+func (s *Server) config(n *node) bool {
+	return n.key.config || n.kind == gated && n.typ == unix.S_IFREG && s.opts.Config != nil && s.opts.Config(n.path)
+}
+
 // dirKey is the key of an open directory. One with a HEAD is a repository by itself for git, whatever its name.
 func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
 	id, err := names.ID(fd)

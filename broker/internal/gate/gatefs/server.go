@@ -62,6 +62,8 @@ type Options struct {
 	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(grants.Request)
+	// Config says whether what asks at a path is a repository's configuration. May be nil: none is.
+	Config  func(path string) bool
 	Secrecy grants.SecretOf // of what the host has at a path that asks
 	// Habit says whether a path that asks is one under which programs keep, by themselves, what was typed in them. All are
 	// in one directory. What is made there stays in HabitDir, which nobody else has. May be nil: none is.

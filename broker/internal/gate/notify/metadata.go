@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // write copies a result into the caller's memory and answers. The memory is opened first and the notification checked
@@ -54,6 +56,9 @@ func (r *request) stat(o *object) {
 		st = unix.Stat_t{Dev: st.Dev, Ino: st.Ino, Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid,
 			Blksize: 4096}
 	}
+	if !r.veil && r.config(o) {
+		st.Size = int64(names.ShownSize(o.fd, uint64(st.Size), nil))
+	}
 	r.write(r.n.args[r.c.out], statBytes(&st), 0)
 }
 
@@ -78,6 +83,9 @@ func (r *request) statx(o *object) {
 			unix.STATX_INO | unix.STATX_SIZE
 		st = unix.Statx_t{Mask: st.Mask & known, Dev_major: st.Dev_major, Dev_minor: st.Dev_minor, Ino: st.Ino,
 			Mode: st.Mode&unix.S_IFMT | 0o555, Nlink: 1, Uid: st.Uid, Gid: st.Gid, Blksize: 4096}
+	}
+	if !r.veil && r.config(o) {
+		st.Size = names.ShownSize(o.fd, st.Size, nil)
 	}
 	r.write(r.n.args[r.c.out], statxBytes(&st), 0)
 }

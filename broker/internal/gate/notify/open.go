@@ -9,6 +9,8 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // open hands the caller a descriptor of the pinned object.
@@ -52,6 +54,9 @@ func (r *request) open(o *object) {
 		}
 		fd, err = unix.Open(ownFd(source), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|int(r.flags&keep), 0)
 	})
+	if err == nil && !write && r.config(o) {
+		fd, err = names.Shown(fd, nil)
+	}
 	if err != nil && o.astray {
 		r.done(err)
 		return
@@ -68,6 +73,11 @@ func (r *request) open(o *object) {
 	default:
 		s.refuse(&r.n, op, o.decided(), unix.EACCES, "handing over a descriptor: "+e.Error())
 	}
+}
+
+// config says whether an object is a repository's configuration that the sandbox's own mounts do not show.
+func (r *request) config(o *object) bool {
+	return r.s.Config != nil && !o.native && o.typ == unix.S_IFREG && r.s.Config(o.path)
 }
 
 // source returns what an object may be opened through: the sandbox's own mount, a detached copy of the

@@ -140,8 +140,11 @@ type Options struct {
 	Connect func(dev, ino uint64, pid uint32, connect func() bool)
 	// TypeOnly says whether a look at a file's attributes shows its type, and is no question. nil: it asks.
 	TypeOnly func(Ask) bool
-	Carrier  Carrier // nil: there is none
-	Workers  int     // questions open at once, beyond which calls are refused; 0 is 512
+	// Config says whether what is not mounted at a path is a repository's configuration, which is read without its
+	// credentials. nil: none is.
+	Config  func(path string) bool
+	Carrier Carrier // nil: there is none
+	Workers int     // questions open at once, beyond which calls are refused; 0 is 512
 	// ConnectOnly serves a filter that notifies connect(2), and perhaps bind(2), and nothing else.
 	ConnectOnly bool
 }
