@@ -119,6 +119,9 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 	if x.ruled(canon, a, &row) || !x.shows(p) && x.hiddenHere(canon, a, &row, false) || x.mounted(canon, a, &row) {
 		return row
 	}
+	if !x.Static && x.keptByGate(canon, a, &row) {
+		return row
+	}
 	q := decide.Ask{Path: canon, Op: string(a)}
 	if host.NotExist(err) && !x.Static { // it would be made
 		q.Of = request.Originals(x.Input, canon, false)

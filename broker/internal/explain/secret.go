@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -80,6 +81,25 @@ func (x *Explainer) secretName(p string, row *Answer) bool {
 	}
 	row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 	return true
+}
+
+// keptByGate answers for what no answer gives: a secret by another name, and settings with a password in them to write.
+func (x *Explainer) keptByGate(p string, a policy.Access, row *Answer) bool {
+	names := request.NewNameGate(x.Input)
+	st, err := x.Input.FS.Lstat(p)
+	row.Layer, row.Scope, row.Rule = "secret", "built-in", "names of secret files"
+	switch {
+	case err != nil || st.Type != host.File:
+	case st.Nlink > 1 && names.Linked(path.Dir(p), st.Dev, st.Ino):
+		row.Decision, row.Reason = "absent", "it is another name (hard link) of a secret"
+		row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
+		return true
+	case a == policy.Write && names.Token(p):
+		row.Decision, row.Reason = "deny", "a password or token is in it: it is read without that, and not written"
+		row.Change = "git outside takes it out, and a credential helper keeps it"
+		return true
+	}
+	return false
 }
 
 // givenPlace is a place of sbx's own that a run is given on purpose, which the host has elsewhere.
