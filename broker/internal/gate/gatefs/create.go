@@ -3,6 +3,8 @@
 package gatefs
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
@@ -46,7 +48,9 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir
 		return code
 	}
 	flags := int(in.Flags)&(hostFlags|unix.O_EXCL) | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	fd, err := names.OpenBeneath(g.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
+	fd, err := s.noted(c, g, func() (int, error) {
+		return names.OpenBeneath(g.fd, name, flags|unix.O_EXCL, in.Mode&0o777)
+	})
 	if err != nil {
 		return status(err)
 	}
@@ -57,11 +61,16 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir
 	if guard.SecretOf(name, false) != nil {
 		s.keeper.Own(fd, nil)
 	}
-	if !g.granted {
-		s.makings.Note(c.path, fd)
-	}
 	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
 	return fuse.OK
+}
+
+// noted has f make and hold something, which is the session's own: in a granted directory nobody asks whose it is.
+func (s *Server) noted(c *node, g askedDir, f func() (int, error)) (int, error) {
+	if g.granted {
+		return f()
+	}
+	return s.makings.Make(c.path, f)
 }
 
 // mkdirNew makes a directory that a question has allowed.
@@ -72,17 +81,16 @@ func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g askedDir, 
 	if code != fuse.OK {
 		return code
 	}
-	if err := unix.Mkdirat(g.fd, name, in.Mode&0o777); err != nil {
-		return status(err)
-	}
-	fd, err := names.HoldBeneath(g.fd, name)
+	fd, err := s.noted(c, g, func() (int, error) {
+		if err := unix.Mkdirat(g.fd, name, in.Mode&0o777); err != nil {
+			return -1, err
+		}
+		return names.HoldBeneath(g.fd, name)
+	})
 	if err != nil {
 		return status(err)
 	}
 	defer unix.Close(fd)
-	if !g.granted {
-		s.makings.Note(c.path, fd)
-	}
 	return s.enterNew(c, fd, in.Mode&0o777, out)
 }
 
@@ -101,6 +109,17 @@ func (s *Server) madeHere(n *node) bool {
 
 // temporary says whether the name of what was made is one of a file that may be written: it asks nobody any more.
 func (s *Server) temporary(p string) bool { return s.opts.Temporary != nil && s.opts.Temporary(p) }
+
+// keep is table.keep for what is behind fd. What the session made itself, and may use without a question, is kept as
+// that and not as its path: whoever has looked it up goes on with it, whatever gets the name. When most nodes hold a
+// descriptor it asks.
+func (s *Server) keep(c *node, fd int, own bool) *node {
+	if id, err := names.ID(fd); own && err == nil && !s.full() {
+		c.id = s.nodes.pathID(c.path, c.typ, fmt.Sprint(id))
+		c.fd, _ = s.reopen(fd, unix.O_PATH)
+	}
+	return s.nodes.keep(c)
+}
 
 // mknodNew makes a FIFO, a socket or a file in a granted directory.
 func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g askedDir, name string,
@@ -123,9 +142,8 @@ func (s *Server) mknodNew(cancel <-chan struct{}, in *fuse.MknodIn, g askedDir, 
 	return s.enterNew(c, fd, in.Mode&0o777, out)
 }
 
-// needsTree asks about a name that can be made only where the tree around it is granted for writing. If the
-// answer is that, the kernel repeats
-// the walk, which then leads into the mount.
+// needsTree asks about a name that can be made only where the tree around it is granted for writing. If the answer is
+// that, the kernel repeats the walk, which then leads into the mount.
 func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string) fuse.Status {
 	_, code := s.mayAppear(cancel, h, g, name, unix.S_IFREG, grants.OpNew)
 	switch {
@@ -150,7 +168,7 @@ func (s *Server) enterNew(c *node, fd int, mode uint32, out *fuse.EntryOut) fuse
 	if err := s.restoreMode(fd, &st, mode); err != nil {
 		return status(err)
 	}
-	if s.nodes.keep(c) == nil {
+	if s.keep(c, fd, s.makings.Has(c.path, fd) && s.temporary(c.path)) == nil {
 		return fuse.EIO
 	}
 	out.NodeId = c.id

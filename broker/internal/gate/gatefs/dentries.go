@@ -11,13 +11,16 @@ import (
 // pruneBatch is how many entries the kernel is asked to drop at a time.
 const pruneBatch = 1024
 
+func (s *Server) full() bool {
+	s.nodes.mu.RLock()
+	defer s.nodes.mu.RUnlock()
+	return s.nodes.held > s.nofile
+}
+
 // pruneIfFull asks the kernel to forget some files when their descriptors near the process's limit. The notices take
 // directory locks that requests may hold, so they are sent from a goroutine of their own.
 func (s *Server) pruneIfFull() {
-	s.nodes.mu.RLock()
-	full := s.nodes.held > s.nofile
-	s.nodes.mu.RUnlock()
-	if !full || !s.pruning.TryLock() {
+	if !s.full() || !s.pruning.TryLock() {
 		return
 	}
 	type entry struct {

@@ -61,6 +61,9 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o grants.Op) (t
 			return target{}, fuse.EACCES
 		}
 	}
+	if seen == made {
+		return target{node: n, host: n.fd, freely: true}, fuse.OK
+	}
 	fd, foreign, err := s.hold(n)
 	if foreign == n.path && err == nil {
 		unix.Close(fd)
@@ -71,14 +74,13 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o grants.Op) (t
 	if err != nil {
 		return target{}, status(err)
 	}
-	var st unix.Stat_t
-	// replaced by the host since it was looked up
+	var st, was unix.Stat_t
 	err = unix.Fstat(fd, &st)
-	if err != nil || st.Mode&unix.S_IFMT != n.typ || seen == made && !s.makings.Has(n.path, fd) {
+	if err != nil || st.Mode&unix.S_IFMT != n.typ || unix.Fstat(n.fd, &was) == nil && st.Ino != was.Ino { // replaced
 		unix.Close(fd)
 		return target{}, errno(unix.ESTALE)
 	}
-	return target{node: n, host: fd, own: true, veiled: seen == veiled, freely: seen >= freely}, fuse.OK
+	return target{node: n, host: fd, own: true, veiled: seen == veiled, freely: seen == freely}, fuse.OK
 }
 
 // openAgain opens the host object of a node that holds no descriptor, where it was last seen. If something else is

@@ -21,7 +21,7 @@ const (
 	veiled  sight = iota // its type
 	plainly              // the host object, read-only
 	freely               // the host object, for this request as it was asked
-	made                 // the same of what the session made, and of nothing else
+	made                 // the same of what the session made, see Server.keep
 )
 
 // admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had
@@ -33,11 +33,11 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o gran
 	if s.isAgent(h) {
 		return veiled, fuse.OK
 	}
+	if n.fd >= 0 && o != grants.OpExec && s.temporary(n.path) {
+		return made, fuse.OK
+	}
 	if o == grants.OpStat && s.files.holds(n) {
 		return plainly, fuse.OK
-	}
-	if o != grants.OpExec && s.madeHere(n) && s.temporary(n.path) {
-		return made, fuse.OK
 	}
 	dir := n.typ == unix.S_IFDIR
 	if o == grants.OpStat || o == grants.OpAccess {
@@ -113,7 +113,12 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		}
 		return code
 	}
-	fd, foreign, err := s.hold(c)
+	fd, foreign, own, err := -1, "", false, error(nil)
+	s.makings.Settle(func() {
+		unix.Close(fd)
+		fd, foreign, err = s.hold(c)
+		own = err == nil && s.makings.Has(c.path, fd)
+	})
 	switch {
 	case foreign != "" && foreign != c.path:
 		return s.intoForeign(cancel, h, c, foreign)
@@ -128,7 +133,9 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	c.typ = typ
 	c.id = s.nodes.pathID(c.path, c.typ, target)
 	seen, valid := plainly, dirValid
-	if c.typ != unix.S_IFLNK {
+	if own = own && s.temporary(c.path); own { // no call that follows asks
+		valid = 0
+	} else if c.typ != unix.S_IFLNK {
 		var code fuse.Status
 		seen, valid, code = s.judge(cancel, h, c, fd)
 		if code != fuse.OK {
@@ -140,7 +147,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	} else if code := s.statNode(c, fd, &out.Attr); code != fuse.OK {
 		return code
 	}
-	if s.nodes.keep(c) == nil {
+	if s.keep(c, fd, own) == nil {
 		return fuse.EIO
 	}
 	out.NodeId = c.id
@@ -213,9 +220,6 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int
 	known := s.nodes.known(c.id) && !s.isAgent(h)
 	// A lookup does not say what it is for; the call that follows does, except connect(2), which is none of the file
 	// system's.
-	if s.makings.Has(c.path, fd) && s.temporary(c.path) {
-		return plainly, 0, fuse.OK
-	}
 	free := s.opts.Stat == StatType || s.opts.Walk && c.typ != unix.S_IFSOCK
 	for {
 		g := s.Grants.Find(c.object(), grants.OpLookup)

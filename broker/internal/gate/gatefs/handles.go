@@ -29,56 +29,47 @@ type handle struct {
 type handles struct {
 	mu   sync.RWMutex
 	open map[uint64]*handle
-	of   map[*node]int // how many are open of gated objects
 	next uint64
 }
 
-func (t *handles) init() {
-	t.open, t.of = make(map[uint64]*handle), make(map[*node]int)
-}
+func (t *handles) init() { t.open = make(map[uint64]*handle) }
 
 func (t *handles) add(h *handle) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next++
 	t.open[t.next] = h
-	if h.node.kind == gated {
-		t.of[h.node]++
-	}
 	return t.next
 }
 
-// holds reports whether somebody has the object open: what fstat(2) tells is then known already.
-func (t *handles) holds(n *node) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.of[n] > 0
-}
-
-// runs reports whether somebody runs the file.
-func (t *handles) runs(n *node) bool {
+// any says whether is does so of a handle of the object.
+func (t *handles) any(n *node, is func(h *handle) bool) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, h := range t.open {
-		if h.node == n && h.runs {
+		if h.node == n && is(h) {
 			return true
 		}
 	}
 	return false
 }
 
+// holds reports whether somebody has the object open: what fstat(2) tells is then known already.
+func (t *handles) holds(n *node) bool { return t.any(n, func(*handle) bool { return true }) }
+
+// runs reports whether somebody runs the file.
+func (t *handles) runs(n *node) bool { return t.any(n, func(h *handle) bool { return h.runs }) }
+
 // dup is a descriptor of its own for an object that somebody has open, or -1: what is open may be a copy.
 func (t *handles) dup(n *node) int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, h := range t.open {
-		if h.node == n && h.fd >= 0 && !n.key.config {
-			if fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-				return fd
-			}
+	fd := -1
+	t.any(n, func(h *handle) bool {
+		if !n.key.config {
+			fd, _ = unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0)
 		}
-	}
-	return -1
+		return fd >= 0
+	})
+	return fd
 }
 
 func (t *handles) get(fh uint64) *handle {
@@ -99,11 +90,6 @@ func (t *handles) drop(fh uint64) {
 	t.mu.Lock()
 	h := t.open[fh]
 	delete(t.open, fh)
-	if h != nil && h.node.kind == gated {
-		if t.of[h.node]--; t.of[h.node] <= 0 {
-			delete(t.of, h.node)
-		}
-	}
 	t.mu.Unlock()
 	if h != nil && h.fd >= 0 {
 		unix.Close(h.fd)

@@ -80,7 +80,7 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		return absent(out)
 	case served.Symlink, served.Covered:
 		p, mode := path.Join(n.path, c.Name), c.FileMode()
-		own := &node{kind: gated, typ: mode & unix.S_IFMT, path: p, base: n, rel: c.Name, id: s.nodes.pathID(p,
+		own := &node{kind: gated, typ: mode & unix.S_IFMT, path: p, fd: -1, base: n, rel: c.Name, id: s.nodes.pathID(p,
 			mode&unix.S_IFMT, c.Target)}
 		if s.nodes.keep(own) == nil {
 			return fuse.EIO

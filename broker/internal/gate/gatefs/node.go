@@ -21,15 +21,17 @@ const (
 )
 
 // node is what the kernel knows by a number. A static or gated node's number is a function of its path, because the
-// kernel detaches what is mounted on a name whose number changes; a loopback node's number follows its inode, because
-// two files that share a number share a page cache. Numbers are never used for anything else later.
+// kernel detaches what is mounted on a name whose number changes; that of a loopback node, and of what is kept as
+// itself, follows its inode, because two files that share a number share a page cache. Numbers are never used for
+// anything else later.
 type node struct {
 	id   uint64
 	kind nodeKind
 	typ  uint32 // S_IFMT
 	ro   bool   // loop: named by a Guard or Check rule, or below one
 	text bool   // loop: named by a Text rule
-	// static and loop: the host object, O_PATH; -1 where there is none, and where it is opened for each request
+	// static, loop and what is kept as itself (Server.keep): the host object, O_PATH; -1 where there is none, and where it
+	// is opened for each request
 	fd   int
 	path string       // static and gated
 	dir  *dir         // static
@@ -82,7 +84,7 @@ type table struct {
 	byKey map[loopKey]*node
 	next  uint64
 	seed  maphash.Seed
-	held  int // loop nodes with a descriptor
+	held  int // nodes with a descriptor, but for static ones
 	// gone counts, by path, the directories that were removed or moved through the server.
 	gone map[string]uint32
 }
@@ -153,11 +155,17 @@ func (t *table) keep(n *node) *node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.byID[n.id]; old != nil {
+		if n.kind == gated && n.fd >= 0 {
+			unix.Close(n.fd)
+		}
 		if old.path != n.path {
 			return nil
 		}
 		n = old
 	} else {
+		if n.fd >= 0 {
+			t.held++
+		}
 		t.byID[n.id] = n
 	}
 	n.looks++
@@ -225,10 +233,10 @@ func (t *table) forget(id, count uint64) (gone *node) {
 	delete(t.byID, id)
 	if n.kind == loop {
 		delete(t.byKey, n.key)
-		if n.fd >= 0 {
-			t.held--
-			unix.Close(n.fd)
-		}
+	}
+	if n.fd >= 0 {
+		t.held--
+		unix.Close(n.fd)
 	}
 	return n
 }
@@ -283,7 +291,7 @@ func (t *table) closeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, n := range t.byID {
-		if n.kind != gated && n.fd >= 0 {
+		if n.fd >= 0 {
 			unix.Close(n.fd)
 			n.fd = -1
 		}

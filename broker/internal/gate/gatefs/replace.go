@@ -115,10 +115,8 @@ func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od asked
 	if code := s.mayReplace(cancel, in, nd, newName, from.Mode&unix.S_IFMT); code != fuse.OK {
 		return code
 	}
-	err := names.Move(names.Name{Dir: od.fd, Base: oldName}, names.Name{Dir: nd.fd, Base: newName}, uint(in.Flags),
-		typ == 0)
-	if err == nil {
-		s.makings.Moved(path.Join(od.node.path, oldName), path.Join(nd.node.path, newName))
-	}
-	return status(err)
+	return status(s.makings.Move(path.Join(od.node.path, oldName), path.Join(nd.node.path, newName), func() error {
+		return names.Move(names.Name{Dir: od.fd, Base: oldName}, names.Name{Dir: nd.fd, Base: newName}, uint(in.Flags),
+			typ == 0)
+	}))
 }

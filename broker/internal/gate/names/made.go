@@ -14,22 +14,55 @@ const maxMade = 4096
 // may have put something else there. It is safe for concurrent use.
 type Makings struct {
 	doing sync.RWMutex
+	done  uint64 // how often something was made or moved; guarded by doing
 	mu    sync.Mutex
 	by    map[string]guard.ID
 }
 
-// Do has f make or move something and note that, before anybody is told by Settled whose it is.
+// Do has f make or move something and note that.
 func (m *Makings) Do(f func()) {
 	m.doing.Lock()
 	defer m.doing.Unlock()
+	m.done++
 	f()
 }
 
-// Settled is Has when all that is being made is noted.
-func (m *Makings) Settled(p string, fd int) bool {
+// Make has f make and hold what gets a path.
+func (m *Makings) Make(p string, f func() (int, error)) (fd int, err error) {
+	m.Do(func() {
+		if fd, err = f(); err == nil {
+			m.Note(p, fd)
+		}
+	})
+	return fd, err
+}
+
+// Move has f move what has one path to another.
+func (m *Makings) Move(from, to string, f func() error) (err error) {
+	m.Do(func() {
+		if err = f(); err == nil {
+			m.Moved(from, to)
+		}
+	})
+	return err
+}
+
+// Settle has f look at what is there, and whose it is: again, if something was made or moved meanwhile.
+func (m *Makings) Settle(f func()) {
+	for was := m.settled(); ; {
+		f()
+		now := m.settled()
+		if now == was {
+			return
+		}
+		was = now
+	}
+}
+
+func (m *Makings) settled() uint64 {
 	m.doing.RLock()
 	defer m.doing.RUnlock()
-	return m.Has(p, fd)
+	return m.done
 }
 
 // Note remembers what is held as made at a path: its maker may move or remove it again.

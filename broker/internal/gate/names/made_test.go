@@ -66,6 +66,62 @@ func TestMakings(t *testing.T) {
 	}
 }
 
+// TestSettle: who looks while something is made or moved looks again, when that is noted; a look that nothing disturbs
+// is the only one.
+func TestSettle(t *testing.T) {
+	dir := t.TempDir()
+	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(at)
+	create := func() (int, error) { return OpenBeneath(at, "made", unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o600) }
+	var m Makings
+	looks, own := 0, false
+	look := func() { looks++; own = m.HasAt("/p", at, "made") }
+	m.Settle(func() {
+		if look(); looks == 1 {
+			fd, err := m.Make("/p", create)
+			if err != nil {
+				t.Fatal(err)
+			}
+			unix.Close(fd)
+		}
+	})
+	if looks != 2 || !own {
+		t.Errorf("made meanwhile: %d looks, own: %v", looks, own)
+	}
+	made := make(chan struct{})
+	m.Settle(func() {
+		if look(); looks == 3 { // it is moved, and not noted yet when somebody looks again
+			begun := make(chan struct{})
+			go func() {
+				defer close(made)
+				_ = m.Move("/p", "/q", func() error {
+					close(begun)
+					return unix.Renameat(at, "made", at, "moved")
+				})
+			}()
+			<-begun
+		}
+		own = m.HasAt("/p", at, "made") || m.HasAt("/q", at, "moved")
+	})
+	<-made
+	if looks < 4 || !own {
+		t.Errorf("moved meanwhile: %d looks, own: %v", looks, own)
+	}
+	looks = 0
+	if m.Settle(look); looks != 1 || own {
+		t.Errorf("undisturbed: %d looks, own: %v", looks, own)
+	}
+	if _, err := m.Make("/p", func() (int, error) { return -1, unix.EACCES }); err != unix.EACCES || m.Any("/p") {
+		t.Errorf("what could not be made: %v", err)
+	}
+	if err := m.Move("/q", "/p", func() error { return unix.EACCES }); err != unix.EACCES || !m.Any("/q") {
+		t.Errorf("what could not be moved: %v", err)
+	}
+}
+
 // TestMove: onto a free name nothing that came there meanwhile is replaced, onto another one it is.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()

@@ -194,12 +194,10 @@ func (r *request) move(objects []*object, dirs []int) (err error) {
 	}
 	from := names.Name{Dir: dirs[0], Base: path.Base(objects[0].path)}
 	to := names.Name{Dir: dirs[1], Base: path.Base(objects[1].path)}
-	r.make(func() {
-		if err = names.Move(from, to, flags, objects[1].fd < 0); err == nil {
-			r.s.makings.Moved(objects[0].path, objects[1].path)
-		}
+	return r.s.makings.Move(objects[0].path, objects[1].path, func() (err error) {
+		r.rights().without(func() { err = names.Move(from, to, flags, objects[1].fd < 0) })
+		return err
 	})
-	return err
 }
 
 func (r *request) moveDir(objects []*object, dirs []int, flags uint) (err error) {
