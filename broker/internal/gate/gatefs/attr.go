@@ -122,14 +122,19 @@ func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return status(err)
 	}
-	s.fill(&st, out)
+	s.describe(n, fd, &st, out)
+	return fuse.OK
+}
+
+// describe is fill for what has a node and is behind fd.
+func (s *Server) describe(n *node, fd int, st *unix.Stat_t, out *fuse.Attr) {
+	s.fill(st, out)
 	if n != nil {
-		s.noteTold(n, &st)
+		s.noteTold(n, st)
 	}
 	if n != nil && s.config(n) {
 		out.Size = names.ShownSize(fd, out.Size, s.ownText(n))
 	}
-	return fuse.OK
 }
 
 // SetAttr answers chmod, chown, truncate and utimens.
@@ -172,7 +177,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 		return status(err)
 	}
 	out.SetTimeout(s.attrValid(t.node))
-	return s.statFd(t.host, &out.Attr)
+	return s.statNode(t.node, t.host, &out.Attr)
 }
 
 // keepsOut says whether only the mode of a configuration is set, to one by which nobody else may write it.

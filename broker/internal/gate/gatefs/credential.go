@@ -47,9 +47,7 @@ func (s *Server) lookupCandidate(h *fuse.InHeader, n *node, name string, out *fu
 
 // knownAs is the directory and the name by which the kernel knows an object, if the name is a secret's.
 func (s *Server) knownAs(n *node) (parent *node, name string, ok bool) {
-	s.nodes.mu.RLock()
-	parent, name = n.parent, n.name
-	s.nodes.mu.RUnlock()
+	parent, name = s.nodes.nameOf(n)
 	return parent, name, n.kind == loop && parent != nil && s.candidate(parent, name)
 }
 

@@ -100,10 +100,7 @@ func (s *Server) shares(n *node, flags uint32, fd int) uint32 {
 
 // noteWriting is noteMaking for a file that is there.
 func (s *Server) noteWriting(n *node) {
-	s.nodes.mu.RLock()
-	parent, name := n.parent, n.name
-	s.nodes.mu.RUnlock()
-	if parent != nil && parent.zone != nil {
+	if parent, name := s.nodes.nameOf(n); parent != nil && parent.zone != nil {
 		s.noteMaking(parent, name, byOther)
 	}
 }

@@ -312,6 +312,30 @@ func TestGuardedPrune(t *testing.T) {
 	})
 }
 
+// TestGuardedOpenConfig: who has a repository's configuration open goes on with it when it is replaced, however many
+// descriptors the server may hold, and is told the size of what is shown.
+func TestGuardedOpenConfig(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	config := host + "/p/.git/config"
+	write(t, config, "[remote \"o\"]\n\turl = https://u:SECRET@example.org/r\n")
+	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
+		Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor}, func(s *Server) { s.nofile = 0 })
+	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
+	sb.sh("p", `set -e
+		exec 5<.git/config; printf '[core]\n\tbare = true\n' >.git/new; exec 6<.git/new
+		old=$(cat .git/config); case $old in *SECRET*) exit 3 ;; *example.org*) ;; *) exit 4 ;; esac
+		mv .git/new .git/config; exec 7<.git/config; echo >.git/new; mv .git/new .git/config; test "$(cat .git/config)" = ""
+		for fd in 5 6 7; do
+			test $(stat -L -c %s /proc/self/fd/$fd) = $(cat /proc/self/fd/$fd | wc -c); test $(stat -L -c %h /proc/self/fd/$fd) = 0
+			test -r /proc/self/fd/$fd; stat -L -f /proc/self/fd/$fd >/dev/null; chmod 600 /proc/self/fd/$fd
+		done
+		test "$(cat <&5)" = "$old"; test "$(cat <&6)" = "$(cat <&7)"`)
+	if got := read(t, config); got != "\n" {
+		t.Errorf("the host has %q", got)
+	}
+}
+
 // TestGuardedWithoutDescriptors: what is looked up when no more descriptors may be held works like everything else.
 func TestGuardedWithoutDescriptors(t *testing.T) {
 	t.Parallel()

@@ -60,13 +60,11 @@ func (t *handles) holds(n *node) bool { return t.any(n, func(*handle) bool { ret
 // runs reports whether somebody runs the file.
 func (t *handles) runs(n *node) bool { return t.any(n, func(h *handle) bool { return h.runs }) }
 
-// dup is a descriptor of its own for an object that somebody has open, or -1: what is open may be a copy.
+// dup is a descriptor of its own for an object that somebody has open, or -1.
 func (t *handles) dup(n *node) int {
 	fd := -1
 	t.any(n, func(h *handle) bool {
-		if !n.key.config {
-			fd, _ = unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0)
-		}
+		fd, _ = unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0)
 		return fd >= 0
 	})
 	return fd

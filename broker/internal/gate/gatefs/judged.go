@@ -165,9 +165,7 @@ func (s *Server) ownText(n *node) func([]byte) bool {
 
 // harmless says whether a file whose contents count may hold text.
 func (s *Server) harmless(n *node, text []byte) bool {
-	s.nodes.mu.RLock()
-	name := n.name
-	s.nodes.mu.RUnlock()
+	_, name := s.nodes.nameOf(n)
 	if ok, settled := guard.Says(name, text); settled {
 		return ok
 	}

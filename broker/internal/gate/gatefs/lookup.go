@@ -202,8 +202,7 @@ func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
 
 func (s *Server) enterLoop(c *node, st *unix.Stat_t, out *fuse.EntryOut) fuse.Status {
 	out.NodeId = c.id
-	s.fill(st, &out.Attr)
-	s.noteTold(c, st)
+	s.describe(c, c.fd, st, &out.Attr)
 	out.SetAttrTimeout(s.attrValid(c))
 	if c.typ == unix.S_IFDIR {
 		if s.opts.Repeat != nil {

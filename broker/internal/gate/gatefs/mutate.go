@@ -288,10 +288,13 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 	}
 	s.noteMaking(n, name, byOther)
 	defer s.expect(n, name, unix.IN_DELETE, unix.IN_MOVED_FROM)()
-	if s.candidate(n, name) {
+	secret := s.candidate(n, name)
+	if !secret || flags == 0 { // who has a file open, or its other name, goes on with it
+		defer s.keepingName(n, name)()
+	}
+	if secret {
 		return status(s.keeper.Remove(s.named(n, name), flags != 0))
 	}
-	defer s.keepingName(n, name)()
 	if flags == 0 {
 		return status(unix.Unlinkat(n.fd, name, 0))
 	}

@@ -194,7 +194,7 @@ func (t *table) has(key loopKey, parent *node, name string) bool {
 }
 
 // hold enters a loopback node that owns fd, or closes fd and counts a reference to the one that is there. When most
-// nodes hold a descriptor, a new one that is not a directory gets none.
+// nodes hold a descriptor, a new one gets none, but for a directory and a configuration, of which a copy may be open.
 func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string, most int) *node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,7 +204,7 @@ func (t *table) hold(key loopKey, fd int, typ uint32, parent *node, name string,
 	} else {
 		n = &node{id: t.next, kind: loop, typ: typ, ro: key.ro, text: key.text, fd: fd, zone: key.zone, key: key}
 		t.next++
-		if t.held >= most && typ != unix.S_IFDIR {
+		if t.held >= most && typ != unix.S_IFDIR && !key.config {
 			unix.Close(fd)
 			n.fd = -1
 		} else {

@@ -22,9 +22,7 @@ func (s *Server) inOwnRepository(n *node) bool {
 		if guard.WorkTree(func(rel string) bool { return names.IsFile(n.fd, rel) }) {
 			return true
 		}
-		s.nodes.mu.RLock()
-		n = n.parent
-		s.nodes.mu.RUnlock()
+		n, _ = s.nodes.nameOf(n)
 	}
 	return false
 }
