@@ -140,8 +140,8 @@ func TestModeThatWasNotNoted(t *testing.T) {
 		l.check(os.Chmod(filepath.Join(l.upper, d), 0o700))
 	}
 	l.check(os.Chmod(l.host+"/changed", 0o711))
-	const want = "P  changed/ (mode 0711 -> 0700)  ! the host changed it or what is in it meanwhile, and its mode before " +
-		"is not known\nP  left/ (mode 0755 -> 0700)\n"
+	const want = "P  changed/ (mode 0711 -> 0700)  ! the host changed it or what is in it meanwhile, and its mode " +
+		"before is not known\nP  left/ (mode 0755 -> 0700)\n"
 	if got := l.text(l.scan()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

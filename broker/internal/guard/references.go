@@ -58,8 +58,8 @@ func command(key, text, top, home string) (out []Reference) {
 // maxVariables bounds the settings of git that are read of an environment.
 const maxVariables = 1000
 
-// InEnvironment is References for an environment: the settings of git in it, and variables by which git, and shells that
-// it starts, run something.
+// InEnvironment is References for an environment: the settings of git in it, and variables by which git, and shells
+// that it starts, run something.
 func InEnvironment(lookup func(name string) string, top, home string) []Reference {
 	var settings []entry
 	n, _ := strconv.Atoi(lookup("GIT_CONFIG_COUNT"))

@@ -148,7 +148,8 @@ func TestRangeOpensItsPortsAlone(t *testing.T) {
 	for at, want := range map[string]string{"10.0.0.2:8443": "", "192.0.2.1:443": "", "10.0.0.2:443": closedReason,
 		"10.0.1.2:8443": closedReason} {
 		to := netip.MustParseAddrPort(at)
-		n.names.recordOpened("one.test", []netip.Addr{to.Addr()}, judgement{ports: []ports{{lo: 1, hi: 65535, sni: true}}}, time.Hour)
+		n.names.recordOpened("one.test", []netip.Addr{to.Addr()},
+			judgement{ports: []ports{{lo: 1, hi: 65535, sni: true}}}, time.Hour)
 		reason = ""
 		err := (&passage{n: n, in: in, to: to}).allowed("one.test")
 		if (err == nil) != (want == "") || !strings.Contains(reason, want) {

@@ -46,10 +46,7 @@ func (s *Server) typeOnly(ino uint64, n *node, out *fuse.Attr) {
 	// Executable: without the bit execve fails before it gets as far as the open that asks.
 	*out = fuse.Attr{Ino: ino, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
 		Gid: s.opts.Owner.GID}, Blksize: 4096}
-	if n = s.nodes.get(n.id); n == nil || !s.files.holds(n) {
-		return
-	}
-	if fd := s.files.dup(n); fd >= 0 { // who has it open has it mapped, perhaps, and keeps what is
+	if fd := s.files.dup(s.nodes.get(n.id)); fd >= 0 { // who has it open has it mapped, perhaps, and keeps what is
 		defer unix.Close(fd)
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil {
