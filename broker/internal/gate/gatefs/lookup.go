@@ -108,22 +108,14 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 		return s.lookupCandidate(h, n, name, out)
 	}
 	watched, seen := s.watch(n)
-	var st unix.Stat_t
-	if err := names.Stat(n.fd, name, &st); err != nil {
+	fd, err := names.HoldBeneath(n.fd, name) // and no look alone: the host would give its number to another file
+	if err != nil {
 		return status(err)
 	}
-	var c *node
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR { // which place a directory is, is seen through a descriptor only
-		c = s.nodes.find(s.keyOf(n, name, &st), n, name)
-	}
-	if c == nil {
-		fd, err := names.HoldBeneath(n.fd, name)
-		if err != nil {
-			return status(err)
-		}
-		if c, err = s.taken(n, name, fd, &st); err != nil {
-			return status(err)
-		}
+	var st unix.Stat_t
+	c, err := s.taken(n, name, fd, &st)
+	if err != nil {
+		return status(err)
 	}
 	s.markLent(c)
 	rely := s.saw(watched, seen, name, c)

@@ -172,19 +172,6 @@ func (t *table) keep(n *node) *node {
 	return n
 }
 
-// find counts a reference to the loopback node of a key and notes where it was seen.
-func (t *table) find(key loopKey, parent *node, name string) *node {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := t.byKey[key]
-	if n == nil {
-		return nil
-	}
-	n.looks++
-	n.parent, n.name = parent, name
-	return n
-}
-
 // has says whether the kernel has the loopback node of a key, and looked it up by that name last.
 func (t *table) has(key loopKey, parent *node, name string) bool {
 	t.mu.RLock()

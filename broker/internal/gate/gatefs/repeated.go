@@ -144,7 +144,8 @@ func (s *Server) standInAttr(n *node) (out fuse.Attr) {
 const astray = fuse.Status(unix.ESTALE)
 
 // madeRepeated describes what has got a name: what the host has there now, if it is of that type and may be seen; ok
-// is false for others.
+// is false for others. A file may have grown since it was looked at, and the kernel would believe the size in this
+// answer, whatever it was told meanwhile: who has the file open would read no further.
 func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32,
 	out *fuse.EntryOut) (code fuse.Status, ok bool) {
 	r := s.repeating(h)
@@ -154,7 +155,7 @@ func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32,
 	case r.what != names.Made || h.NodeId != r.dir.id || name != r.name:
 		return astray, true
 	}
-	if s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
+	if typ != unix.S_IFREG && s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
 		if out.Attr.Mode&unix.S_IFMT == typ {
 			return fuse.OK, true
 		}
