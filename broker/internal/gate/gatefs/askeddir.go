@@ -54,9 +54,7 @@ func (s *Server) askedDir(cancel <-chan struct{}, h *fuse.InHeader, id uint64, n
 	if !s.mountable(n) {
 		fd, foreign, err := s.hold(n)
 		if foreign != "" || err != nil {
-			if err == nil {
-				unix.Close(fd)
-			}
+			unix.Close(fd)
 			return askedDir{}, false, fuse.EACCES
 		}
 		return askedDir{node: n, fd: fd, own: true}, true, fuse.OK

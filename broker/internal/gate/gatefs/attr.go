@@ -46,27 +46,16 @@ func (s *Server) typeOnly(ino uint64, n *node, out *fuse.Attr) {
 	// Executable: without the bit execve fails before it gets as far as the open that asks.
 	*out = fuse.Attr{Ino: ino, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
 		Gid: s.opts.Owner.GID}, Blksize: 4096}
-	if fd := s.files.dup(s.nodes.get(n.id)); fd >= 0 { // who has it open has it mapped, perhaps, and keeps what is
-		defer unix.Close(fd)
-		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil {
-			out.Size = uint64(st.Size)
-		}
-	}
 }
 
 // numberOf is the host's number of a gated object, or the server's own where that cannot be told.
 func (s *Server) numberOf(n *node) uint64 {
-	if n.base == nil || n.kind == static {
-		return n.id
-	}
-	fd, _, err := s.hold(n)
-	if err != nil {
-		return n.id
-	}
-	defer unix.Close(fd)
-	if _, ino, _, err := names.Inspect(fd); err == nil {
-		return ino
+	if n.base != nil && n.kind == gated {
+		fd, _, _ := s.hold(n)
+		defer unix.Close(fd)
+		if _, ino, _, err := names.Inspect(fd); err == nil {
+			return ino
+		}
 	}
 	return n.id
 }
@@ -95,6 +84,9 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 			return s.statNode(h.node, h.fd, &out.Attr)
 		}
 	}
+	if n := s.nodes.get(in.NodeId); n != nil && n.kind == gated && s.statHeld(n, &out.Attr) {
+		return fuse.OK
+	}
 	t, code := s.enter(cancel, &in.InHeader, grants.OpStat)
 	if code != fuse.OK {
 		return code
@@ -110,6 +102,13 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 		return fuse.OK
 	}
 	return s.statNode(t.node, t.host, &out.Attr)
+}
+
+// statHeld tells what somebody knows who has a node open, and may have mapped, whatever has its path by now.
+func (s *Server) statHeld(n *node, out *fuse.Attr) bool {
+	fd := s.files.dup(n)
+	defer unix.Close(fd)
+	return fd >= 0 && s.statFd(fd, out) == fuse.OK
 }
 
 func (s *Server) statFd(fd int, out *fuse.Attr) fuse.Status { return s.statNode(nil, fd, out) }

@@ -4,6 +4,7 @@ package gatefs
 
 import (
 	"fmt"
+	"path"
 
 	"golang.org/x/sys/unix"
 
@@ -99,10 +100,7 @@ func (s *Server) madeHere(n *node) bool {
 	if n.base == nil || !s.makings.Any(n.path) {
 		return false
 	}
-	fd, foreign, err := s.hold(n)
-	if err != nil {
-		return false
-	}
+	fd, foreign, _ := s.hold(n)
 	defer unix.Close(fd)
 	return foreign == "" && s.makings.Has(n.path, fd)
 }
@@ -110,15 +108,21 @@ func (s *Server) madeHere(n *node) bool {
 // temporary says whether the name of what was made is one of a file that may be written: it asks nobody any more.
 func (s *Server) temporary(p string) bool { return s.opts.Temporary != nil && s.opts.Temporary(p) }
 
-// keep is table.keep for what is behind fd. What the session made itself, and may use without a question, is kept as
-// that and not as its path: whoever has looked it up goes on with it, whatever gets the name. When most nodes hold a
-// descriptor it asks.
-func (s *Server) keep(c *node, fd int, own bool) *node {
-	if id, err := names.ID(fd); own && err == nil && !s.full() {
+// keep is table.keep for what is behind fd. What the session made itself and uses without a question, and what is
+// served to it, is kept as that and not as its path: whoever has looked it up goes on with it, whatever gets the name.
+// When most nodes hold a descriptor it is kept as its path.
+func (s *Server) keep(c *node, fd int, itself bool) *node {
+	if id, err := names.ID(fd); itself && err == nil && !s.full() {
 		c.id = s.nodes.pathID(c.path, c.typ, fmt.Sprint(id))
 		c.fd, _ = s.reopen(fd, unix.O_PATH)
 	}
 	return s.nodes.keep(c)
+}
+
+// now is where what is kept as itself is by now, or was last.
+func (s *Server) now(n *node) string {
+	rel, _ := names.Beneath(s.procfd, n.fd, n.base.fd)
+	return path.Join(n.base.path, rel)
 }
 
 // mknodNew makes a FIFO, a socket or a file in a granted directory.

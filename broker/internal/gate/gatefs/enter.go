@@ -61,22 +61,23 @@ func (s *Server) enter(cancel <-chan struct{}, h *fuse.InHeader, o grants.Op) (t
 			return target{}, fuse.EACCES
 		}
 	}
-	if seen == made {
-		return target{node: n, host: n.fd, freely: true}, fuse.OK
+	if n.fd >= 0 {
+		if seen != itself && s.now(n) != n.path {
+			return target{}, errno(unix.ESTALE)
+		}
+		return target{node: n, host: n.fd, veiled: seen == veiled, freely: seen >= freely}, fuse.OK
 	}
 	fd, foreign, err := s.hold(n)
-	if foreign == n.path && err == nil {
-		unix.Close(fd)
-	}
 	if foreign != "" {
+		unix.Close(fd)
 		return target{}, fuse.EACCES
 	}
 	if err != nil {
 		return target{}, status(err)
 	}
-	var st, was unix.Stat_t
+	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
-	if err != nil || st.Mode&unix.S_IFMT != n.typ || unix.Fstat(n.fd, &was) == nil && st.Ino != was.Ino { // replaced
+	if err != nil || st.Mode&unix.S_IFMT != n.typ { // replaced by the host since it was looked up
 		unix.Close(fd)
 		return target{}, errno(unix.ESTALE)
 	}

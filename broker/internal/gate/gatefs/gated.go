@@ -21,7 +21,7 @@ const (
 	veiled  sight = iota // its type
 	plainly              // the host object, read-only
 	freely               // the host object, for this request as it was asked
-	made                 // the same of what the session made, see Server.keep
+	itself               // the same of what the node is kept as, see Server.keep
 )
 
 // admit decides about a request for a gated object that is neither a lookup nor about an open file. A thread that had
@@ -33,11 +33,8 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o gran
 	if s.isAgent(h) {
 		return veiled, fuse.OK
 	}
-	if n.fd >= 0 && o != grants.OpExec && s.temporary(n.path) {
-		return made, fuse.OK
-	}
-	if o == grants.OpStat && s.files.holds(n) {
-		return plainly, fuse.OK
+	if n.fd >= 0 && o != grants.OpExec && s.temporary(s.now(n)) {
+		return itself, fuse.OK
 	}
 	dir := n.typ == unix.S_IFDIR
 	if o == grants.OpStat || o == grants.OpAccess {
@@ -134,7 +131,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	c.id = s.nodes.pathID(c.path, c.typ, target)
 	seen, valid := plainly, dirValid
 	if own = own && s.temporary(c.path); own { // no call that follows asks
-		valid = 0
+		seen, valid = itself, 0
 	} else if c.typ != unix.S_IFLNK {
 		var code fuse.Status
 		seen, valid, code = s.judge(cancel, h, c, fd)
@@ -143,11 +140,13 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		}
 	}
 	if seen == veiled || foreign != "" {
-		s.typeOnly(ino, c, &out.Attr)
+		if !s.statHeld(s.nodes.get(c.id), &out.Attr) {
+			s.typeOnly(ino, c, &out.Attr)
+		}
 	} else if code := s.statNode(c, fd, &out.Attr); code != fuse.OK {
 		return code
 	}
-	if s.keep(c, fd, own) == nil {
+	if s.keep(c, fd, seen == itself) == nil {
 		return fuse.EIO
 	}
 	out.NodeId = c.id
@@ -250,7 +249,7 @@ func (s *Server) judge(cancel <-chan struct{}, h *fuse.InHeader, c *node, fd int
 		case c.typ == unix.S_IFDIR:
 			return plainly, forever, fuse.OK
 		case g.Served(): // a rename may give the name to another file
-			return plainly, 0, fuse.OK
+			return itself, 0, fuse.OK
 		case !known || !s.Grants.Refresh(g, fd):
 			return plainly, dirValid, fuse.OK
 		}

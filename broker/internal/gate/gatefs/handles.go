@@ -54,9 +54,6 @@ func (t *handles) any(n *node, is func(h *handle) bool) bool {
 	return false
 }
 
-// holds reports whether somebody has the object open: what fstat(2) tells is then known already.
-func (t *handles) holds(n *node) bool { return t.any(n, func(*handle) bool { return true }) }
-
 // runs reports whether somebody runs the file.
 func (t *handles) runs(n *node) bool { return t.any(n, func(h *handle) bool { return h.runs }) }
 

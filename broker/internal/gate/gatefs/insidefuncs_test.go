@@ -26,7 +26,7 @@ func insideFuncs() map[string]func(dir string) error {
 		"seeknoenv": insideSeekNoEnv,
 		"oldfd":     insideOldFd, "opath": insideOPath, "hundred": insideHundred, "opens": insideOpens,
 		"newfile":  insideNewFile,
-		"enotconn": insideEnotconn, "crowd": insideCrowd,
+		"enotconn": insideEnotconn, "crowd": insideCrowd, "mapped": insideMapped,
 	}
 }
 

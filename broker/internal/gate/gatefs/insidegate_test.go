@@ -47,6 +47,40 @@ func insideStaleConfig(dir string) error {
 	return os.Remove(filepath.Join(dir, "second"))
 }
 
+// insideMapped maps a file that asks, and has it looked up again by who is refused it.
+func insideMapped(dir string) error {
+	f, err := os.Open(filepath.Join(dir, "f"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	m, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(m)
+	var p [2]int
+	if err := unix.Pipe(p[:]); err != nil {
+		return err
+	}
+	defer func() { unix.Close(p[0]); unix.Close(p[1]) }()
+	for i := range 2 { // the kernel copies it: a page that is not there is EFAULT
+		if n, err := unix.Write(p[1], m); n != len(m) {
+			return fmt.Errorf("look %d: what is mapped is gone: %w", i, err)
+		}
+		_ = unix.Access(f.Name(), unix.F_OK)
+		if other, err := os.Open(f.Name()); err == nil {
+			other.Close()
+			return errors.New("it was opened again")
+		}
+	}
+	return nil
+}
+
 func insideSeekNoEnv(dir string) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -75,6 +75,20 @@ func TestGateOnce(t *testing.T) {
 	sb.refuse("home/u", "cat d/f", "Permission denied")
 }
 
+// TestGateOnceMapped: who has mapped what was allowed once keeps it when it is looked up again and refused.
+func TestGateOnceMapped(t *testing.T) {
+	t.Parallel()
+	sb, a, _ := home(t, Options{Walk: true})
+	var asked atomic.Int32
+	a.set(func(context.Context, grants.Request) grants.Answer {
+		return grants.Answer{Allow: asked.Add(1) == 1, Once: true}
+	})
+	sb.fn("home/u", "mapped")
+	if asked.Load() < 2 {
+		t.Error("nobody was refused")
+	}
+}
+
 // TestGateOnceIsNoOthers: two processes that want the same at the same time are two questions, and so are reading
 // and writing.
 func TestGateOnceIsNoOthers(t *testing.T) {

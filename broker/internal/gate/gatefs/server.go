@@ -262,12 +262,7 @@ const (
 
 // reopen opens the object behind an O_PATH descriptor; the object is fixed, so no name can be swapped meanwhile.
 func (s *Server) reopen(fd, flags int) (int, error) {
-	for {
-		n, err := unix.Openat(s.procfd, strconv.Itoa(fd), flags&^unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
+	return names.Reopen(fd, flags&^unix.O_NOFOLLOW|unix.O_NOCTTY)
 }
 
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

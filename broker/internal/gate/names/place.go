@@ -14,10 +14,8 @@ import (
 // PlaceNow is the place of a directory that is open, where it is by now below another one that is open and has the
 // place at. It ends at packages. Proc is /proc/self/fd: the kernel knows where what is open is, whoever has moved it.
 func PlaceNow(proc, fd, top int, at *guard.Place) *guard.Place {
-	now, err := Readlink(proc, strconv.Itoa(fd))
-	above, no := Readlink(proc, strconv.Itoa(top))
-	rel, in := strings.CutPrefix(now, above+"/")
-	if err != nil || no != nil || !in {
+	rel, in := Beneath(proc, fd, top)
+	if !in {
 		return at
 	}
 	for name := range strings.SplitSeq(rel, "/") {
@@ -26,6 +24,23 @@ func PlaceNow(proc, fd, top int, at *guard.Place) *guard.Place {
 		}
 	}
 	return at
+}
+
+// Beneath is the way to what is open from a directory that is open, by now, or the last one that it had.
+func Beneath(proc, fd, top int) (rel string, in bool) {
+	now, err := Readlink(proc, strconv.Itoa(fd))
+	above, no := Readlink(proc, strconv.Itoa(top))
+	var st unix.Stat_t
+	if err != nil || no != nil || unix.Fstat(fd, &st) != nil {
+		return "", false
+	}
+	if st.Nlink == 0 {
+		now = strings.TrimSuffix(now, " (deleted)")
+	}
+	if rel, in = strings.CutPrefix(now, strings.TrimSuffix(above, "/")+"/"); !in {
+		return "", false
+	}
+	return rel, true
 }
 
 // Invalid is the kernel's error for a name that is not valid (guard.ValidName).
