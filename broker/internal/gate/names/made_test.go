@@ -149,3 +149,50 @@ func TestMove(t *testing.T) {
 		t.Errorf("onto a free name: %v", err)
 	}
 }
+
+// TestBeneath: the way to what is open is the one that it has now, the last one where it is removed, and none where it
+// is elsewhere.
+func TestBeneath(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{"top/d", "other"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "top/f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hold := func(at int, p string) int {
+		fd, err := unix.Openat(at, p, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		return fd
+	}
+	proc, top := hold(unix.AT_FDCWD, "/proc/self/fd"), hold(unix.AT_FDCWD, filepath.Join(dir, "top"))
+	f := hold(top, "f")
+	step := func(what, want string, in bool) {
+		t.Helper()
+		if rel, ok := Beneath(proc, f, top); rel != want || ok != in {
+			t.Errorf("%s: %q, %v", what, rel, ok)
+		}
+	}
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step("as it was opened", "f", true)
+	move("top/f", "top/d/g")
+	step("moved", "d/g", true)
+	move("top/d/g", "other/g")
+	step("elsewhere", "", false)
+	move("other/g", "top/h (deleted)")
+	step("with the name of what is removed", "h (deleted)", true)
+	if err := os.Remove(filepath.Join(dir, "top/h (deleted)")); err != nil {
+		t.Fatal(err)
+	}
+	step("removed", "h (deleted)", true)
+}
