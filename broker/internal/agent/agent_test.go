@@ -469,7 +469,8 @@ func TestAgentGraftsBeneath(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name+"\n"), 0o644))
 	}
 	a, wait := guest(t, `until [ -s /f ]; do :; done
-until x=$(cat /f); [ "$x" = new ]; do echo "$x"; : >/said/seen; done | sort -u; cat /f; grep -c " /f " /proc/self/mountinfo`, mounts...)
+until x=$(cat /f); [ "$x" = new ]; do echo "$x"; : >/said/seen; done | sort -u; cat /f
+grep -c " /f " /proc/self/mountinfo`, mounts...)
 	var st unix.Stat_t
 	must(t, unix.Lstat(filepath.Join(dir, "old"), &st))
 	old := Object{st.Dev, st.Ino}

@@ -56,8 +56,7 @@ func (w *Watcher) config(p string) {
 		}
 	}
 	if err != nil {
-		w.warn("watching " + p + ": " + err.Error() +
-			": what the host puts there is not noticed, and no credential is hidden")
+		w.warn("watching " + p + ": " + err.Error() + ": what the host puts there is not seen, and no credential hidden")
 	}
 	w.Changed(p)
 }
