@@ -133,29 +133,6 @@ func Apply(list []Change, opt Options) (Result, error) {
 	return res, err
 }
 
-// enoughSpace refuses before anything is done what cannot end well.
-func enoughSpace(list []Change) error {
-	need := map[*Layer]uint64{}
-	for i := range list {
-		if c := &list[i]; c.Kind == File && (c.Op == Added || c.Op == Modified || c.Op == Replaced) {
-			need[c.layer] += uint64(c.now.Blocks) * 512
-		}
-	}
-	for l, n := range need {
-		dir := l.Target
-		var st unix.Statfs_t
-		err := unix.Statfs(dir, &st)
-		if err == unix.ENOENT {
-			err = unix.Statfs(path.Dir(dir), &st)
-		}
-		if err == nil && n > st.Bavail*uint64(st.Bsize) {
-			return fmt.Errorf("applying to %s: %w: %d bytes are to be written and %d are free; nothing was changed",
-				plan.Bytes(dir).Quote(), unix.ENOSPC, n, st.Bavail*uint64(st.Bsize))
-		}
-	}
-	return nil
-}
-
 // enter opens the layer that c is of.
 func (a *applier) enter(c *Change) error {
 	if a.layer == c.layer {
