@@ -33,7 +33,7 @@ type listing struct {
 	Target plan.Bytes   `json:"target"`
 	Dir    plan.Bytes   `json:"dir"` // below Target, "." for itself
 	Mode   uint32       `json:"mode"`
-	Names  []plan.Bytes `json:"names"`
+	Names  []plan.Bytes `json:"names"` // of a directory with a "/"
 }
 
 // place is what is known of a directory of the host's as it was when the session began.
@@ -98,7 +98,9 @@ func (l *Layer) list(w io.Writer, left *int, more func() bool) error {
 			Names: make([]plan.Bytes, 0, len(list))}
 		for _, e := range list {
 			name := e.Name()
-			line.Names = append(line.Names, plan.Bytes(name))
+			if line.Names = append(line.Names, plan.Bytes(name)); e.IsDir() {
+				line.Names[len(line.Names)-1] += "/"
+			}
 			switch sub := path.Join(rel, name); {
 			case !e.IsDir() || isObjects(sub):
 			case name == ".git" || guard.Dependency(name):
@@ -179,7 +181,7 @@ func (s *scanner) missing(c *Change, rel, name string, upper, host int) string {
 	if s.lost != "" && (s.lost == "." || strings.HasPrefix(rel, s.lost+"/")) {
 		return gone
 	}
-	if s.had(path.Dir(rel), name) || c.Kind == Dir && s.l.existed && !s.l.mixed &&
+	if s.had(path.Dir(rel), name) || s.had(path.Dir(rel), name+"/") || c.Kind == Dir && s.l.existed && !s.l.mixed &&
 		xattrOf(upper, name, "user.overlay.origin") != "" {
 		if c.Kind == Dir {
 			s.lost = rel
@@ -193,7 +195,7 @@ func (s *scanner) missing(c *Change, rel, name string, upper, host int) string {
 	return ""
 }
 
-// had says whether it was noted that the host's directory had a name.
+// had says whether it was noted that the host's directory had a name, which ends in "/" if that was a directory.
 func (s *scanner) had(dir, name string) bool {
 	_, ok := slices.BinarySearch(s.noted[dir].names, name)
 	return ok
@@ -206,7 +208,7 @@ func (s *scanner) unnoted(dir string) bool {
 	}
 	for at, next := dir, ""; ; at, next = path.Dir(at), path.Base(at) {
 		if _, ok := s.noted[at]; ok {
-			return at != dir && s.had(at, next)
+			return at != dir && s.had(at, next+"/")
 		}
 		if at == "." {
 			return true

@@ -133,15 +133,21 @@ func TestModeThatWasNotNoted(t *testing.T) {
 	l := newLab(t)
 	l.write(l.host, "changed/f", "old")
 	l.write(l.host, "left/f", "old")
+	l.write(l.host, "file", "old")
 	l.begin()
+	l.check(os.Remove(l.host + "/file"))
 	l.rewriteNames(func(dir string) bool { return dir == "." })
 	for _, d := range []string{"changed", "left"} {
 		l.write(l.upper, d+"/f", "old")
 		l.check(os.Chmod(filepath.Join(l.upper, d), 0o700))
 	}
 	l.check(os.Chmod(l.host+"/changed", 0o711))
+	// What was no directory then is one that this made: apply, killed before its last step.
+	l.write(l.host, "file/f", "in")
+	l.check(os.Chmod(l.host+"/file", 0o700))
+	l.write(l.upper, "file/f", "in")
 	const want = "P  changed/ (mode 0711 -> 0700)  ! the host changed it or what is in it meanwhile, and its mode " +
-		"before is not known\nP  left/ (mode 0755 -> 0700)\n"
+		"before is not known\nP  file/ (mode 0700 -> 0755)\nP  left/ (mode 0755 -> 0700)\n"
 	if got := l.text(l.scan()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
