@@ -337,7 +337,7 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	x.mediator.End()
 	x.left = sync.OnceValue(func() []string {
 		lines := x.mediator.Left.Lines(x.plan, x.cfg.FS.MadeRepositories == "neutralise")
-		if a := x.approvals; a == nil || a.files == nil && a.mounts == nil { // these mount anew what is replaced
+		if a := x.approvals; a == nil || a.files == nil && a.mounts == nil { // these serve what a program itself replaces
 			lines = append(lines, replaced(x.plan, x.mediator.Replaced)...)
 		}
 		return lines

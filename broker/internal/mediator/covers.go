@@ -38,7 +38,7 @@ func (md *Mediator) Watch(c *child.Child) {
 	if !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
 		return
 	}
-	if md.follow(c); !md.Any() && len(md.files.mounts) == 0 {
+	if md.follow(); !md.Any() && len(md.files.mounts) == 0 {
 		return
 	}
 	md.covers.dir = md.in.SessionDir + "/overlay/covers"

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/agent"
-	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
@@ -22,12 +21,9 @@ type singleFiles struct {
 	shown  map[string]agent.Object // what is mounted now
 }
 
-// follow finds the files that are looked after. With a gate it is that which does.
-func (md *Mediator) follow(c *child.Child) {
+// follow finds the files that are looked after.
+func (md *Mediator) follow() {
 	f := &md.files
-	if c.Fds[plan.FdMountNS] == nil {
-		return
-	}
 	f.mounts, f.shown = map[string]*plan.Mount{}, map[string]agent.Object{}
 	for i := range md.plan.Mounts {
 		if m := &md.plan.Mounts[i]; md.in.Follows(m) {
@@ -62,7 +58,7 @@ func (md *Mediator) refresh(m *plan.Mount) {
 			break
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ESTALE) { // else something else is there: the gate serves what a program replaces
 		md.warn("showing " + plan.Bytes(m.Source).Quote() + ", which the host has replaced: " + err.Error())
 	}
 }

@@ -185,9 +185,9 @@ func followNoLinks(p *plan.Plan, in *Input) []Loss {
 }
 
 // Follows says whether a mount is of a single file that a person has granted, and shows what has its name as
-// the session goes on: where the host puts another there, that is mounted. With a gate it is that which sees to it.
+// the session goes on: where the host puts another there, that is mounted.
 func (in *Input) Follows(m *plan.Mount) bool {
-	if in.Gate || in.Agent || in.InPlace || in.Direct || m.Kind != plan.Bind || m.Ino == 0 ||
+	if in.InPlace || in.Direct || m.Kind != plan.Bind || m.Ino == 0 ||
 		strings.HasPrefix(m.Why, "profile ") || path.Dir(m.Target) == "/" {
 		return false
 	}
