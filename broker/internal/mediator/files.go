@@ -58,7 +58,7 @@ func (md *Mediator) refresh(m *plan.Mount) {
 			break
 		}
 	}
-	if err != nil && !errors.Is(err, unix.ESTALE) { // else something else is there: the gate serves what a program replaces
+	if err != nil && !errors.Is(err, unix.ESTALE) { // else: served, after a program replaced it
 		md.warn("showing " + plan.Bytes(m.Source).Quote() + ", which the host has replaced: " + err.Error())
 	}
 }
