@@ -69,7 +69,8 @@ func TestRulesAboutAddresses(t *testing.T) {
 		"everybody, and a range at a port": {user: []string{"allow *", "deny 10.0.0.0/8:22"}, want: map[string]string{
 			"10.0.0.1:22": "refuse", "10.0.0.1:443": ""}},
 		"everybody, and a range": {all: true, user: []string{"allow *", "deny *:25", "allow 10.0.0.0/8:443"},
-			want: map[string]string{"10.0.0.1:25": "refuse", "10.0.0.1:443": "pass", "10.0.0.1:80": "", "11.0.0.1:443": ""}},
+			want: map[string]string{"10.0.0.1:25": "refuse", "10.0.0.1:443": "pass", "10.0.0.1:80": "",
+				"11.0.0.1:443": ""}},
 		"where a name led": {all: true, led: led, user: []string{"deny a.test:443", "allow 192.0.2.1"},
 			want: map[string]string{"192.0.2.1:443": "refuse", "192.0.2.1:443/udp": "refuse", "192.0.2.1:80": "pass",
 				"192.0.2.2:443": ""}},
