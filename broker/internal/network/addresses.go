@@ -15,12 +15,22 @@ import (
 )
 
 // decided is what is decided about a prefix's addresses at ports of one protocol, whatever name leads there: they pass,
-// or are refused. Of a list the first one that is about an address and a port holds.
+// are asked about, or are refused. Of a list the first one that is about an address and a port holds.
 type decided struct {
 	to    netip.Prefix
 	ports ports
-	pass  bool
+	word
 }
+
+// word is what rules and lists say of an address and a port.
+type word int
+
+const (
+	unsaid word = iota
+	refused
+	waits // for an answer
+	passes
+)
 
 // addressChain has the rules of what is decided. It can be written anew while all else stays.
 const addressChain = "addresses"
@@ -66,7 +76,9 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, led []opening) []decide
 			continue
 		}
 		p := netip.PrefixFrom(o.addr, o.addr.BitLen())
-		out = append(out, slices.DeleteFunc(d.about(p, peer.Host{Name: o.name}, known), isPassed)...)
+		out = append(out, slices.DeleteFunc(d.about(p, peer.Host{Name: o.name}, known), func(d decided) bool {
+			return d.word != refused
+		})...)
 	}
 	for i, p := range all {
 		if a, ok := apart(p, all[:i]); ok { // what holds there holds in all of p that is left
@@ -82,8 +94,6 @@ func (d *decider) open(a netip.Addr) bool {
 		return h.MatchHost(peer.Host{Addr: a})
 	})
 }
-
-func isPassed(d decided) bool { return d.pass }
 
 // apart is an address of p that is in none of the narrower prefixes.
 func apart(p netip.Prefix, narrower []netip.Prefix) (netip.Addr, bool) {
@@ -123,7 +133,7 @@ func (d *decider) about(p netip.Prefix, h peer.Host, known []peer.Pattern) []dec
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
 	var out []decided
-	refused := 0 // protocols of which nothing passes
+	closed := 0 // protocols of which nothing passes
 	for _, of := range [...]ports{{}, {udp: true}, {icmp: true}} {
 		var last *decided
 		for i, lo := range cuts[:len(cuts)-1] {
@@ -131,26 +141,25 @@ func (d *decider) about(p netip.Prefix, h peer.Host, known []peer.Pattern) []dec
 			if x.lo, x.hi = uint16(lo), uint16(cuts[i+1]-1); of.icmp {
 				x.lo, x.hi = 443, 443 // as for a name
 			}
-			pass, ok := d.verdict(h, x)
-			switch {
-			case !ok:
+			switch w := d.verdict(h, x); {
+			case w == unsaid:
 				last = nil
-			case last != nil && last.pass == pass:
+			case last != nil && last.word == w:
 				last.ports.hi = x.hi
 			default:
-				out = append(out, decided{p, x, pass})
+				out = append(out, decided{p, x, w})
 				last = &out[len(out)-1]
 			}
 			if of.icmp {
 				break
 			}
 		}
-		if last != nil && !last.pass && (of.icmp || last.ports.lo == 1 && last.ports.hi == 65535) {
-			refused++
+		if last != nil && last.word == refused && (of.icmp || last.ports.lo == 1 && last.ports.hi == 65535) {
+			closed++
 		}
 	}
-	if refused == 3 {
-		return []decided{{to: p}} // by any protocol
+	if closed == 3 {
+		return []decided{{to: p, word: refused}} // by any protocol
 	}
 	for i := range out {
 		if out[i].ports.icmp {
@@ -161,33 +170,36 @@ func (d *decider) about(p netip.Prefix, h peer.Host, known []peer.Pattern) []dec
 }
 
 // verdict is about one address or name at ports that rules and lists do not tell apart.
-func (d *decider) verdict(h peer.Host, p ports) (pass, ok bool) {
+func (d *decider) verdict(h peer.Host, p ports) word {
 	covers := func(q peer.Pattern) bool {
 		if q.UDP() != p.udp || q.ICMP() != p.icmp || !q.MatchHost(h) {
 			return false
 		}
 		return q.ICMP() || slices.ContainsFunc(portsOf(q, false), func(of ports) bool { return of.contains(p.lo) })
 	}
-	listed := slices.ContainsFunc(d.listed, covers)
+	listed, allowed := slices.ContainsFunc(d.listed, covers), slices.ContainsFunc(d.allowed, covers)
 	var r policy.Rule
 	ruled := false
 	if d.rules.Match != nil {
 		r, ruled = d.rules.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: int(p.lo), Access: policy.Connect,
 			Now: d.now})
 	}
-	if ruled && r.Decision != policy.Allow {
-		asked := r.Decision == policy.Ask && d.asks
-		_, about := r.Host().Prefix()
-		about = about || h.Name != "" || d.all // else one about everybody is about names first
-		return false, !asked && (about || listed)
+	_, about := r.Host().Prefix()
+	switch {
+	case ruled && r.Decision != policy.Allow:
+		if !about && h.Name == "" && !d.all && !listed { // one about everybody is about names first
+			return unsaid
+		}
+		if r.Decision == policy.Ask && d.asks {
+			return waits
+		}
+		return refused
+	case listed, allowed && (ruled || p.udp || p.icmp): // rules that allow TCP say nothing of these
+		return passes
+	case ruled && about && !p.udp && !p.icmp: // one about everybody opens nothing that is closed
+		return passes
 	}
-	if p.udp || p.icmp { // rules that allow TCP say nothing of these
-		pass = listed || slices.ContainsFunc(d.allowed, covers)
-		return pass, pass
-	}
-	_, about := r.Host().Prefix() // one about everybody opens nothing that is closed
-	pass = listed || ruled && about
-	return pass, pass
+	return unsaid
 }
 
 // addresses writes what is decided about addresses. A session that carries labels is asked about what passes as well,
@@ -198,14 +210,11 @@ func (r *rules) addresses(b *nft.Batch) {
 		open = "ask"
 	}
 	for _, d := range r.decided {
-		chain := "refuse"
-		if d.pass {
-			chain = open
-		}
+		chain := map[word]string{refused: "refuse", waits: "ask", passes: open}[d.word]
 		switch p := d.ports; {
 		case p == ports{}:
 			b.Rule(addressChain, to(d.to), nft.Goto(chain))
-		case !r.limited || !d.pass || !p.udp && !p.icmp:
+		case !r.limited || d.word != passes || !p.udp && !p.icmp:
 			b.Rule(addressChain, to(d.to), p.match(d.to.Addr().Is6()), nft.Goto(chain))
 		}
 	}
@@ -226,7 +235,8 @@ func (r *rules) redecide(list []decided) (now []decided, err error) {
 	if err = write(list); err == nil {
 		return list, nil
 	}
-	now = []decided{{to: netip.PrefixFrom(netip.IPv4Unspecified(), 0)}, {to: netip.PrefixFrom(netip.IPv6Unspecified(), 0)}}
+	now = []decided{{to: netip.PrefixFrom(netip.IPv4Unspecified(), 0), word: refused},
+		{to: netip.PrefixFrom(netip.IPv6Unspecified(), 0), word: refused}}
 	return now, errors.Join(err, write(now))
 }
 
@@ -259,7 +269,7 @@ func (n *Network) redecide() error {
 // isDenied says whether a rule about the address itself refuses connections to it.
 func (n *Network) isDenied(at netip.AddrPort) bool {
 	d, ok := n.decidedAbout(at)
-	return ok && !d.pass
+	return ok && d.word == refused
 }
 
 func (n *Network) decidedAbout(at netip.AddrPort) (decided, bool) {
@@ -277,5 +287,5 @@ func (n *Network) decidedAbout(at netip.AddrPort) (decided, bool) {
 // isOpened says whether a range is open that holds an address.
 func (n *Network) isOpened(a netip.Addr) bool {
 	list := n.decided.Load()
-	return list != nil && slices.ContainsFunc(*list, func(d decided) bool { return d.pass && d.to.Contains(a) })
+	return list != nil && slices.ContainsFunc(*list, func(d decided) bool { return d.word == passes && d.to.Contains(a) })
 }

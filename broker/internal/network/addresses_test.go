@@ -57,7 +57,13 @@ func TestRulesAboutAddresses(t *testing.T) {
 		"a later scope": {org: []string{"allow 10.0.0.1"}, user: []string{"deny 10.0.0.0/8"}, want: map[string]string{
 			"10.0.0.1:443": "refuse"}},
 		"who is asked": {listed: []string{"10.0.0.0/8"}, user: []string{"ask 10.0.0.1"}, asks: true,
-			want: map[string]string{"10.0.0.2:443": "pass"}},
+			want: map[string]string{"10.0.0.1:443": "ask", "10.0.0.2:443": "pass"}},
+		"a narrower question": {user: []string{"allow 10.1.0.0/16:1-100", "ask 10.1.2.3:22"}, asks: true,
+			want: map[string]string{"10.1.2.3:22": "ask", "10.1.2.3:21": "pass", "10.1.2.4:22": "pass"}},
+		"a question to nobody": {user: []string{"allow 10.1.0.0/16:1-100", "ask 10.1.2.3:22"},
+			want: map[string]string{"10.1.2.3:22": "refuse", "10.1.2.3:21": "pass"}},
+		"a wider question": {listed: []string{"10.0.0.1"}, user: []string{"ask 10.0.0.0/8"}, asks: true,
+			want: map[string]string{"10.0.0.1:443": "ask"}},
 		"nobody to ask": {listed: []string{"10.0.0.0/8"}, user: []string{"ask 10.0.0.1"}, want: map[string]string{
 			"10.0.0.1:443": "refuse", "10.0.0.2:443": "pass"}},
 		"everybody": {listed: []string{"10.0.0.0/8"}, user: []string{"deny *"}, want: map[string]string{
@@ -105,7 +111,7 @@ func TestRulesAboutAddresses(t *testing.T) {
 			})
 			got := ""
 			if i >= 0 {
-				got = map[bool]string{true: "pass", false: "refuse"}[list[i].pass]
+				got = map[word]string{passes: "pass", waits: "ask", refused: "refuse"}[list[i].word]
 			}
 			if got != want {
 				t.Errorf("%s: %s: %q, want %q: %s", name, at, got, want, fmt.Sprint(list))
@@ -171,13 +177,13 @@ func TestRulesThatCannotBeWritten(t *testing.T) {
 	}
 	c.Close()
 	r := &rules{c: c}
-	list := []decided{{to: netip.MustParsePrefix("192.0.2.1/32"), pass: true}}
+	list := []decided{{to: netip.MustParsePrefix("192.0.2.1/32"), word: passes}}
 	now, err := r.redecide(list)
 	if err == nil || slices.Equal(now, list) || !slices.Equal(now, r.decided) {
 		t.Fatalf("%v, %v", now, err)
 	}
 	for _, a := range []string{"192.0.2.1", "2001:db8::1"} {
-		if !slices.ContainsFunc(now, func(d decided) bool { return d.to.Contains(netip.MustParseAddr(a)) && !d.pass }) {
+		if !slices.ContainsFunc(now, func(d decided) bool { return d.to.Contains(netip.MustParseAddr(a)) && d.word == refused }) {
 			t.Errorf("%s is reached by %v", a, now)
 		}
 	}

@@ -33,7 +33,7 @@ const closedReason = "an address of the host or of a private network"
 // isClosedAt says whether an address that is closed is not open at a port of TCP: a range may open others of it alone.
 func (n *Network) isClosedAt(at netip.AddrPort) bool {
 	d, ok := n.decidedAbout(at)
-	return contains(*n.closed.Load(), at.Addr()) && !(ok && d.pass)
+	return contains(*n.closed.Load(), at.Addr()) && !(ok && d.word == passes)
 }
 
 // watchAddresses hears of addresses that the host is given or loses. The channel is closed at the context's end, and

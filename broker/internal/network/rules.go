@@ -107,9 +107,12 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	b := nft.NewBatch(table)
 	if r.limited {
 		b.Renewed()
-		b.Chain("ask")
 	} else {
 		b.Table()
+	}
+	asks := r.limited || o.Ask != nil && !o.All
+	if asks {
+		b.Chain("ask")
 	}
 	r.sets(b, o)
 	r.refusal(b)
@@ -133,8 +136,11 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 		b.Rule("output", nft.IPv6(), nft.Ping(true), nft.Goto("refuse"))
 	}
 	r.closing(b, closed)
+	if !r.limited {
+		r.everybody(b, o)
+	}
 	switch {
-	case r.limited:
+	case asks:
 		r.listed(b, o, "ask")
 		b.Rule("output", nft.Goto("ask"))
 	case o.All:
@@ -188,14 +194,6 @@ func (r *rules) listed(b *nft.Batch, o *Options, chain string) {
 		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
 		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
 	}
-	for _, h := range slices.Concat(o.Hosts, o.Ruled) {
-		if h.Any() && !r.limited { // every address that is not closed
-			for _, q := range portsOf(h, false) {
-				b.Rule(chain, nft.IPv4(), q.match(false), nft.Goto("pass"))
-				b.Rule(chain, nft.IPv6(), q.match(true), nft.Goto("pass"))
-			}
-		}
-	}
 	if r.limited {
 		r.known(b, o, chain)
 	}
@@ -205,6 +203,18 @@ func (r *rules) listed(b *nft.Batch, o *Options, chain string) {
 		b.Rule(chain, nft.Protocol(unix.IPPROTO_TCP), nft.Log(groupHeld, 0xffff), nft.Drop())
 	}
 	b.Rule(chain, nft.Goto("refuse"))
+}
+
+// everybody are the rules by which each address passes that is not closed.
+func (r *rules) everybody(b *nft.Batch, o *Options) {
+	for _, h := range slices.Concat(o.Hosts, o.Ruled) {
+		if h.Any() {
+			for _, q := range portsOf(h, false) {
+				b.Rule("output", nft.IPv4(), q.match(false), nft.Goto("pass"))
+				b.Rule("output", nft.IPv6(), q.match(true), nft.Goto("pass"))
+			}
+		}
+	}
 }
 
 // known are the rules about connections that were open when the session began to carry labels.

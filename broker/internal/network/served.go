@@ -66,10 +66,11 @@ func (n *Network) addresses() Addresses {
 	}
 	for _, d := range *n.decided.Load() {
 		switch {
+		case d.word == waits: // what is served asks nobody
 		case d.ports == ports{}:
-			to.Decided = append(to.Decided, Decided{d.to, 0, 65535, d.pass})
+			to.Decided = append(to.Decided, Decided{d.to, 0, 65535, d.word == passes})
 		case !d.ports.udp && !d.ports.icmp:
-			to.Decided = append(to.Decided, Decided{d.to, d.ports.lo, d.ports.hi, d.pass})
+			to.Decided = append(to.Decided, Decided{d.to, d.ports.lo, d.ports.hi, d.word == passes})
 		}
 	}
 	return to
