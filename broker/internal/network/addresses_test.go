@@ -183,7 +183,9 @@ func TestRulesThatCannotBeWritten(t *testing.T) {
 		t.Fatalf("%v, %v", now, err)
 	}
 	for _, a := range []string{"192.0.2.1", "2001:db8::1"} {
-		if !slices.ContainsFunc(now, func(d decided) bool { return d.to.Contains(netip.MustParseAddr(a)) && d.word == refused }) {
+		if !slices.ContainsFunc(now, func(d decided) bool {
+			return d.to.Contains(netip.MustParseAddr(a)) && d.word == refused
+		}) {
 			t.Errorf("%s is reached by %v", a, now)
 		}
 	}
