@@ -43,7 +43,7 @@ type Rules struct {
 
 // decideAddresses says what ranges and rules decide about addresses: first of those that names led to, and then the
 // narrowest prefix first.
-func (d *decider) decideAddresses(ranges []peer.Pattern, led []opening) []decided {
+func (d *decider) decideAddresses(ranges []peer.Pattern, names []led) []decided {
 	for _, h := range ranges {
 		if _, ok := h.Prefix(); ok {
 			d.listed = append(d.listed, h)
@@ -71,18 +71,44 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, led []opening) []decide
 	slices.SortFunc(all, func(a, b netip.Prefix) int { return cmp.Or(b.Bits()-a.Bits(), a.Addr().Compare(b.Addr())) })
 	all = slices.Compact(all)
 	var out []decided
-	for _, o := range led {
-		if !d.open(o.addr) { // it is for the names that lead there, each by itself
-			continue
-		}
-		p := netip.PrefixFrom(o.addr, o.addr.BitLen())
-		out = append(out, slices.DeleteFunc(d.about(p, peer.Host{Name: o.name}, known), func(d decided) bool {
-			return d.word != refused
-		})...)
+	for _, o := range names {
+		out = append(out, d.aboutLed(o, known)...)
 	}
 	for i, p := range all {
 		if a, ok := apart(p, all[:i]); ok { // what holds there holds in all of p that is left
 			out = append(out, d.about(p, peer.Host{Addr: a}, known)...)
+		}
+	}
+	return out
+}
+
+// aboutLed is what is refused of an address because a name led there. Where it is open for the names alone that lead
+// there, that is of what this one has opened: a list or a rule can open more ports than another leaves.
+func (d *decider) aboutLed(o led, known []peer.Pattern) (out []decided) {
+	h := peer.Host{Name: o.name}
+	if !slices.ContainsFunc(d.rules.List, func(r policy.Rule) bool {
+		return r.Kind == policy.KindHost && r.Decision != policy.Allow && r.Host().MatchHost(h)
+	}) {
+		return nil
+	}
+	list := slices.DeleteFunc(d.about(netip.PrefixFrom(o.addr, o.addr.BitLen()), h, known), func(x decided) bool {
+		return x.word != refused
+	})
+	if d.open(o.addr) {
+		return list
+	}
+	for _, x := range list {
+		for _, p := range o.ports {
+			all := x.ports == ports{}
+			if !all && (x.ports.udp != p.udp || x.ports.icmp != p.icmp) {
+				continue
+			}
+			if p.sni = false; !all && !p.icmp {
+				p.lo, p.hi = max(p.lo, x.ports.lo), min(p.hi, x.ports.hi)
+			}
+			if y := (decided{x.to, p, refused}); p.lo <= p.hi && !slices.Contains(out, y) {
+				out = append(out, y)
+			}
 		}
 	}
 	return out

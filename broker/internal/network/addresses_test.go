@@ -36,11 +36,12 @@ func hostRules(t *testing.T, scope policy.Scope, texts ...string) (out []policy.
 // TestRulesAboutAddresses: what the kernel and the resolver are told of addresses is what the rules say of each, before
 // what a list of ranges says.
 func TestRulesAboutAddresses(t *testing.T) {
-	led := []opening{{"a.test", netip.MustParseAddr("192.0.2.1")}, {"other.example", netip.MustParseAddr("192.0.2.2")}}
+	names := []led{{opening: opening{"a.test", netip.MustParseAddr("192.0.2.1")}, ports: []ports{{lo: 20, hi: 99},
+		{lo: 20, hi: 99, udp: true}}}, {opening: opening{"other.example", netip.MustParseAddr("192.0.2.2")}}}
 	for name, c := range map[string]struct {
 		listed, org, user []string
 		asks, all         bool
-		led               []opening
+		led               []led
 		want              map[string]string // of an address and port; with /udp; "" is nothing
 	}{
 		"a range and no rule": {listed: []string{"192.0.2.0/24:99", "192.0.2.0/24:53/udp"}, want: map[string]string{
@@ -77,16 +78,22 @@ func TestRulesAboutAddresses(t *testing.T) {
 		"everybody, and a range": {all: true, user: []string{"allow *", "deny *:25", "allow 10.0.0.0/8:443"},
 			want: map[string]string{"10.0.0.1:25": "refuse", "10.0.0.1:443": "pass", "10.0.0.1:80": "",
 				"11.0.0.1:443": ""}},
-		"where a name led": {all: true, led: led, user: []string{"deny a.test:443", "allow 192.0.2.1"},
+		"where a name led": {all: true, led: names, user: []string{"deny a.test:443", "allow 192.0.2.1"},
 			want: map[string]string{"192.0.2.1:443": "refuse", "192.0.2.1:443/udp": "refuse", "192.0.2.1:80": "pass",
 				"192.0.2.2:443": ""}},
-		"where names below led": {led: led, listed: []string{"192.0.2.0/24:1-99"}, user: []string{"deny *.test:22"},
+		"where names below led": {led: names, listed: []string{"192.0.2.0/24:1-99"}, user: []string{"deny *.test:22"},
 			want: map[string]string{"192.0.2.1:22": "refuse", "192.0.2.1:21": "pass", "192.0.2.2:22": "pass"}},
-		"where names alone lead": {led: led, user: []string{"deny a.test:443"}, want: map[string]string{
+		"where names alone lead": {led: names, user: []string{"deny a.test:443"}, want: map[string]string{
 			"192.0.2.1:443": ""}},
-		"a question about a name": {asks: true, led: led, user: []string{"ask a.test:443"}, want: map[string]string{
+		"ports that a name has opened": {led: names, user: []string{"deny a.test:22"}, want: map[string]string{
+			"192.0.2.1:22": "refuse", "192.0.2.1:22/udp": "refuse", "192.0.2.1:23": "", "192.0.2.2:22": ""}},
+		"ports of everybody": {led: names, org: []string{"deny *:25"}, want: map[string]string{"192.0.2.1:25": "refuse",
+			"192.0.2.1:26": "", "192.0.2.2:25": ""}},
+		"all that a name has opened": {led: names, org: []string{"deny a.test:*"}, want: map[string]string{
+			"192.0.2.1:20": "refuse", "192.0.2.1:99": "refuse", "192.0.2.1:443": ""}},
+		"a question about a name": {asks: true, led: names, user: []string{"ask a.test:443"}, want: map[string]string{
 			"192.0.2.1:443": ""}},
-		"a question that nobody answers": {all: true, led: led, user: []string{"ask a.test:443"}, want: map[string]string{
+		"a question that nobody answers": {all: true, led: names, user: []string{"ask a.test:443"}, want: map[string]string{
 			"192.0.2.1:443": "refuse"}},
 	} {
 		var s policy.Store

@@ -84,9 +84,8 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 // stay.
 func (n *Network) Reconsider() {
 	n.rules.renew() // what is opened from here on was decided by the rules of this moment
-	if err := n.redecide(); err != nil {
-		n.lost("having changed rules about addresses act, so that no address is reached: " + err.Error())
-	}
+	n.follow()
+	defer n.follow() // by the names that are left
 	for name, to := range n.names.opened() {
 		h, err := peer.Parse(name)
 		if err != nil {
@@ -102,6 +101,13 @@ func (n *Network) Reconsider() {
 		if gone {
 			n.shut(name)
 		}
+	}
+}
+
+// follow has what is decided about addresses follow the rules, and says where that fails.
+func (n *Network) follow() {
+	if err := n.redecide(); err != nil {
+		n.lost("having changed rules about addresses act, so that no address is reached: " + err.Error())
 	}
 }
 

@@ -21,6 +21,12 @@ type openedFor struct {
 	listed bool // without a question
 }
 
+// led is a name that led to an address, with what it opened there.
+type led struct {
+	opening
+	ports []ports
+}
+
 // recordOpened notes what a name has opened.
 func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, life time.Duration) {
 	now, list := time.Now(), j.ports
@@ -53,7 +59,7 @@ func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, li
 }
 
 // ledTo are the names that led to addresses, which a program may still use.
-func (r *resolver) ledTo(now time.Time) (out []opening) {
+func (r *resolver) ledTo(now time.Time) (out []led) {
 	if r == nil { // nothing is served yet
 		return nil
 	}
@@ -61,10 +67,10 @@ func (r *resolver) ledTo(now time.Time) (out []opening) {
 	defer r.mu.Unlock()
 	for o, to := range r.openings {
 		if o.name != o.addr.String() && to.until.After(now) {
-			out = append(out, o)
+			out = append(out, led{o, to.ports})
 		}
 	}
-	slices.SortFunc(out, func(a, b opening) int {
+	slices.SortFunc(out, func(a, b led) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), a.addr.Compare(b.addr))
 	})
 	return out
