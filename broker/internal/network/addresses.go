@@ -82,8 +82,8 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, names []led) []decided 
 	return out
 }
 
-// aboutLed is what is refused of an address because a name led there. Where it is open for the names alone that lead
-// there, that is of what this one has opened: a list or a rule can open more ports than another leaves.
+// aboutLed is what of an address is refused, or waits, because a name led there. Where it is open for the names alone
+// that lead there, that is of what this one has opened: a list or a rule can open more ports than another leaves.
 func (d *decider) aboutLed(o led, known []peer.Pattern) (out []decided) {
 	h := peer.Host{Name: o.name}
 	if !slices.ContainsFunc(d.rules.List, func(r policy.Rule) bool {
@@ -92,7 +92,7 @@ func (d *decider) aboutLed(o led, known []peer.Pattern) (out []decided) {
 		return nil
 	}
 	list := slices.DeleteFunc(d.about(netip.PrefixFrom(o.addr, o.addr.BitLen()), h, known), func(x decided) bool {
-		return x.word != refused
+		return x.word == passes
 	})
 	if d.open(o.addr) {
 		return list
@@ -106,7 +106,7 @@ func (d *decider) aboutLed(o led, known []peer.Pattern) (out []decided) {
 			if p.sni = false; !all && !p.icmp {
 				p.lo, p.hi = max(p.lo, x.ports.lo), min(p.hi, x.ports.hi)
 			}
-			if y := (decided{x.to, p, refused}); p.lo <= p.hi && !slices.Contains(out, y) {
+			if y := (decided{x.to, p, x.word}); p.lo <= p.hi && !slices.Contains(out, y) {
 				out = append(out, y)
 			}
 		}
@@ -236,7 +236,7 @@ func (r *rules) addresses(b *nft.Batch) {
 		open = "ask"
 	}
 	for _, d := range r.decided {
-		chain := map[word]string{refused: "refuse", waits: "ask", passes: open}[d.word]
+		chain := map[word]string{refused: "refuse", waits: "held", passes: open}[d.word]
 		switch p := d.ports; {
 		case p == ports{}:
 			b.Rule(addressChain, to(d.to), nft.Goto(chain))

@@ -87,6 +87,8 @@ func TestRulesAboutAddresses(t *testing.T) {
 			"192.0.2.1:443": ""}},
 		"ports that a name has opened": {led: names, user: []string{"deny a.test:22"}, want: map[string]string{
 			"192.0.2.1:22": "refuse", "192.0.2.1:22/udp": "refuse", "192.0.2.1:23": "", "192.0.2.2:22": ""}},
+		"ports to be asked about": {led: names, asks: true, user: []string{"ask a.test:22"}, want: map[string]string{
+			"192.0.2.1:22": "ask", "192.0.2.1:23": "", "192.0.2.2:22": ""}},
 		"ports of everybody": {led: names, org: []string{"deny *:25"}, want: map[string]string{"192.0.2.1:25": "refuse",
 			"192.0.2.1:26": "", "192.0.2.2:25": ""}},
 		"all that a name has opened": {led: names, org: []string{"deny a.test:*"}, want: map[string]string{

@@ -97,7 +97,10 @@ func (n *Network) openHeld(dst netip.AddrPort, f flow, host string, isName bool)
 		}
 		list := n.answered(v, dst.Port(), isName)
 		n.names.recordOpened(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life) // before it is open
-		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err != errRemade {
+		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err == nil {
+			err = n.rules.answer(dst, life, made)
+		}
+		if err != errRemade {
 			return true, err
 		}
 	}

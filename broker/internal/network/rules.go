@@ -113,6 +113,7 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	asks := r.limited || o.Ask != nil && !o.All
 	if asks {
 		b.Chain("ask")
+		b.Chain("held")
 	}
 	r.sets(b, o)
 	r.refusal(b)
@@ -141,12 +142,15 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	}
 	switch {
 	case asks:
-		r.listed(b, o, "ask")
+		r.listed(b, "ask")
+		b.Rule("ask", nft.Goto("held"))
+		r.answers(b, o, "held")
 		b.Rule("output", nft.Goto("ask"))
 	case o.All:
 		b.Rule("output", nft.Goto("pass"))
 	default:
-		r.listed(b, o, "output")
+		r.listed(b, "output")
+		r.answers(b, o, "output")
 	}
 	r.input(b)
 	return r.c.Commit(b)
@@ -181,8 +185,8 @@ func (r *rules) closing(b *nft.Batch, closed []netip.Prefix) {
 	}
 }
 
-// listed are the rules that look into the sets.
-func (r *rules) listed(b *nft.Batch, o *Options, chain string) {
+// listed are the rules that look into the sets of what names have opened.
+func (r *rules) listed(b *nft.Batch, chain string) {
 	for _, f := range families() {
 		for i, p := range r.classes {
 			if p.sni {
@@ -191,6 +195,12 @@ func (r *rules) listed(b *nft.Batch, o *Options, chain string) {
 			b.Rule(chain, f.match, p.match(f.len == 16), nft.ToSet(f.len, fmt.Sprintf("c%d%s", i, f.suffix)),
 				nft.Goto("pass"))
 		}
+	}
+}
+
+// answers are the rules that look into the sets of single answers, and what has none.
+func (r *rules) answers(b *nft.Batch, o *Options, chain string) {
+	for _, f := range families() {
 		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, asked+f.suffix), nft.Goto("pass"))
 		b.Rule(chain, f.match, nft.Protocol(unix.IPPROTO_TCP), nft.ToPortSet(f.len, denied+f.suffix), nft.Goto("refuse"))
 	}

@@ -97,6 +97,16 @@ func (r *rules) admit(addrs []netip.Addr, list []ports, life time.Duration, made
 	return r.put(want, life)
 }
 
+// answer opens one port that was asked about, whatever class it is of: what waits is looked for among answers alone.
+func (r *rules) answer(at netip.AddrPort, life time.Duration, made int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if made != r.made {
+		return errRemade
+	}
+	return r.put([]element{single(asked, at)}, life)
+}
+
 // put has the elements in their sets for as long as life. r.mu is held.
 func (r *rules) put(list []element, life time.Duration) error {
 	now := time.Now()
