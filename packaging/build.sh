@@ -27,6 +27,7 @@ gzip -9n "$work"/man/*
 "$work/native" completion zsh >"$work/completion/_sbx"
 "$work/native" completion fish >"$work/completion/sbx.fish"
 
+nfpm=$($GO tool -n nfpm) # which builds it: asked each time, go looks through all of its modules again
 for arch in "$@"; do
 	stage=$work/$arch
 	mkdir "$stage"
@@ -43,7 +44,7 @@ for arch in "$@"; do
 			sed "s|@ARCH@|$arch|g; s|@VERSION@|$version|g; s|@STAGE@|$stage|g" $package.yaml >"$work/$package.yaml"
 			[ $format = rpm ] || sed -i '/^license:/d' "$work/$package.yaml" # no field of Debian's
 			echo "$package for $arch as .$format" >&2
-			$GO tool nfpm package --config "$work/$package.yaml" --packager $format --target "$dist/" >/dev/null
+			"$nfpm" package --config "$work/$package.yaml" --packager $format --target "$dist/" >/dev/null
 		done
 	done
 done
