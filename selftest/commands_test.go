@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,19 +248,28 @@ func cmdGoCache(ts *testscript.TestScript, args []string) {
 	ts.Check(shop.own(dir))
 }
 
-// compileStandard compiles what a program that prints, and its test, need of the standard library. The flags are those
-// of scripts: go finds nothing in a cache that was made with others.
+// compileStandard compiles what a program that prints, and its test, need of the standard library, and once more what
+// println needs with the notes for debuggers in their old format. The flags are those of scripts: go finds nothing in a
+// cache that was made with others. The cache is kept for the next run: it takes half a minute of the processors' time.
+// What another run writes meanwhile and is copied in part, go takes for missing.
 func compileStandard(source, dir string) (cache string, err error) {
-	cache = filepath.Join(dir, "gocache")
+	kept, err := os.UserCacheDir()
+	if err != nil {
+		kept = dir
+	}
+	cache = filepath.Join(kept, "sbx-selftest", runtime.Version())
 	top := filepath.Join(dir, "gocache-program")
 	if err := os.CopyFS(top, os.DirFS(filepath.Join(source, "selftest", "testdata", "goprogram"))); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "test", ".")
-	cmd.Dir = top
-	cmd.Env = append(os.Environ(), "GOCACHE="+cache, "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("compiling the standard library: %w\n%s", err, text)
+	for experiment, args := range map[string][]string{"": {"test", "-count=1", "."},
+		"nodwarf5": {"build", "-o", os.DevNull, "./bare"}} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = top
+		cmd.Env = append(os.Environ(), "GOCACHE="+cache, "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local", "GOEXPERIMENT="+experiment)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("compiling the standard library: %w\n%s", err, text)
+		}
 	}
 	return cache, nil
 }

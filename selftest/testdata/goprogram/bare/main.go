@@ -1,0 +1,4 @@
+// Command bare needs the runtime alone.
+package main
+
+func main() { println("go") }
