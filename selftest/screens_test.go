@@ -3,11 +3,14 @@
 package selftest
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +23,8 @@ type screen struct {
 	t    *testing.T
 	home string
 	sock string
+	in   io.Writer // tmux's commands, and what comes of them: a client for each would cost more than what is shown
+	out  *bufio.Reader
 	seen strings.Builder // what was shown, for the golden
 }
 
@@ -132,9 +137,10 @@ func openScreen(t *testing.T, name string, columns int, shell string) *screen {
 	if err := os.Symlink(shop.sbx, filepath.Join(home, ".local/bin/sbx")); err != nil {
 		t.Fatal(err)
 	}
-	s.tmux(append([]string{"new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(screenRows),
-		"-c", filepath.Join(home, "project"), "env", path, "EDITOR=true", "SHELL=/usr/bin/" + shell}, prompts()[shell]...)...)
-	t.Cleanup(func() { s.tmux("kill-server") })
+	tmux := []string{"tmux", "-S", s.sock, "-f", "/dev/null"}
+	s.user(slices.Concat(tmux, []string{"new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(screenRows),
+		"-c", filepath.Join(home, "project"), "env", path, "EDITOR=true", "SHELL=/usr/bin/" + shell}, prompts()[shell])...)
+	s.control(tmux)
 	s.await(empty)
 	return s
 }
@@ -156,20 +162,71 @@ func (s *screen) files(list map[string]string) {
 	}
 }
 
-func (s *screen) user(args ...string) string {
-	s.t.Helper()
+func (s *screen) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("/usr/bin/env", args...)
 	cmd.Dir, cmd.SysProcAttr, cmd.Env = s.home, shop.attr(), append(shop.env(s.home, s.home), "PS1=$ ")
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+func (s *screen) user(args ...string) string {
+	s.t.Helper()
+	out, err := s.command(args...).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("%q: %v\n%s", args, err, out)
 	}
 	return string(out)
 }
 
+// control attaches a client that is told commands line by line, and has no say in how large the terminal is.
+func (s *screen) control(tmux []string) {
+	s.t.Helper()
+	cmd := s.command(append(slices.Clone(tmux), "-C", "attach-session", "-f", "ignore-size,no-output")...)
+	in, err := cmd.StdinPipe()
+	must(s.t, err)
+	out, err := cmd.StdoutPipe()
+	must(s.t, err)
+	must(s.t, cmd.Start())
+	s.in, s.out = in, bufio.NewReader(out)
+	s.t.Cleanup(func() {
+		s.user(append(slices.Clone(tmux), "kill-server")...)
+		_ = cmd.Wait()
+	})
+}
+
+// tmux has the client carry out a command. What comes of it stands between two lines with the same number, and ends
+// with a 1 where it was the client's.
 func (s *screen) tmux(args ...string) string {
 	s.t.Helper()
-	return s.user(append([]string{"tmux", "-S", s.sock, "-f", "/dev/null"}, args...)...)
+	if _, err := fmt.Fprintln(s.in, strings.TrimSpace(shellLine(args))); err != nil {
+		s.t.Fatal(err)
+	}
+	var shown strings.Builder
+	for number := ""; ; {
+		line, err := s.out.ReadString('\n')
+		if err != nil {
+			s.t.Fatalf("%q: tmux has gone: %v", args, err)
+		}
+		switch f := strings.Fields(line); {
+		case number == "" && len(f) == 4 && f[0] == "%begin" && f[3] == "1":
+			number = f[2]
+		case number == "":
+		case len(f) == 4 && f[0] == "%end" && f[2] == number:
+			return shown.String()
+		case len(f) == 4 && f[0] == "%error" && f[2] == number:
+			s.t.Fatalf("%q: %s", args, shown.String())
+		default:
+			shown.WriteString(line)
+		}
+	}
+}
+
+// shellLine quotes words so that a shell reads them, or tmux.
+func shellLine(args []string) string {
+	var b strings.Builder
+	for _, a := range args {
+		b.WriteString("'" + strings.ReplaceAll(a, "'", `'\''`) + "' ")
+	}
+	return b.String()
 }
 
 // empty is a screen with nothing but the prompt, and prompted one with a prompt below.
@@ -180,9 +237,9 @@ const (
 
 // shown is the screen without what is empty below.
 func (s *screen) shown() string {
-	lines := strings.Split(s.tmux("capture-pane", "-p"), "\n")
+	lines, prompt := strings.Split(s.tmux("capture-pane", "-p"), "\n"), regexp.MustCompile(empty)
 	for i, l := range lines {
-		if l = strings.TrimRight(l, " "); regexp.MustCompile(empty).MatchString(l + " ") {
+		if l = strings.TrimRight(l, " "); prompt.MatchString(l + " ") {
 			l += " "
 		}
 		lines[i] = l
