@@ -92,7 +92,7 @@ func TestSelftestThroughBwrap(t *testing.T) {
 		fact, known := notInHelper[r.ID]
 		lost := lostInBwrap[r.ID] != "" || r.Group == checks.Only
 		switch {
-		case lost && strings.HasPrefix(r.Missing, "time: "): // 200,000 files, which the broker hears of
+		case lost && strings.HasPrefix(r.Missing, "time: "): // 20,000 files, which the broker hears of
 		case lost != (r.Status == checks.Fail || r.Status == checks.Broken):
 			t.Errorf("%s %s: what holds now belongs off the list of what is lost (%s)", r.Status, r.ID, r.Got)
 		case r.Status == checks.Pass || lost:

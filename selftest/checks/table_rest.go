@@ -16,9 +16,10 @@ func resources() []Check {
 		{ID: "RS-04", Group: Resources, Title: "filling /tmp", Tries: "64 MiB with --tmp-size 16M", Must: "ENOSPC",
 			Layer: "mount view", Act: "fill", Args: []string{"/tmp/probe", "64"}, Options: []string{"--tmp-size", "16M"},
 			Want: []string{"ENOSPC"}, Control: Control{Host: true, Args: []string{"{LAB}/fill", "64"}}},
+		// five times what 16M have room for
 		{ID: "RS-04-inodes", Group: Resources, Title: "filling /tmp with empty files",
-			Tries: "200 000 files with --tmp-size 16M", Must: "ENOSPC", Layer: "mount view", Act: "inodes",
-			Args: []string{"/tmp/probe", "200000"}, Options: []string{"--tmp-size", "16M"},
+			Tries: "20 000 files with --tmp-size 16M", Must: "ENOSPC", Layer: "mount view", Act: "inodes",
+			Args: []string{"/tmp/probe", "20000"}, Options: []string{"--tmp-size", "16M"},
 			Want: []string{"ENOSPC"}, Control: Control{Host: true, Args: []string{"{LAB}/fill", "2000"}}},
 		{ID: "RS-09", Group: Resources, Title: "opens interrupted by signals",
 			Tries: "3000 opens under a timer without SA_RESTART", Must: "no EINTR", Layer: "gate", Act: "eintr",
