@@ -258,20 +258,15 @@ func (a *Agent) order(build func(t *tape.Tape, b *agentBlock)) (*os.File, error)
 			}
 		}
 		b := a.proc.b
-		t := &tape.Tape{Arena: tape.NewArena(b.data[:])}
-		b.hdr.Controllen = 0
-		b.fault = tape.Stop{}
-		build(t, b)
-		if len(t.Ops) >= agentOps || t.Arena.Full {
-			return nil, fmt.Errorf("ordering the agent: %w", unix.ENAMETOOLONG)
+		t, err := a.compile(build)
+		if err != nil {
+			return nil, err
 		}
-		b.n, b.begun = int64(copy(b.ops[:], t.Ops)), 0
-		if err := unix.Sendto(a.proc.sock, []byte{1}, unix.MSG_NOSIGNAL, nil); err != nil {
-			a.end() // it was killed while it had nothing to do
-			if try == 0 {
+		if err := a.begin(); err != nil {
+			if try == 0 { // it was killed while it had nothing to do
 				continue
 			}
-			return nil, fmt.Errorf("%w: %w", ErrNoAgent, err)
+			return nil, err
 		}
 		f, err := a.reply(t)
 		runtime.KeepAlive(t)
@@ -280,6 +275,29 @@ func (a *Agent) order(build func(t *tape.Tape, b *agentBlock)) (*os.File, error)
 		}
 		return f, err
 	}
+}
+
+// compile puts an order into the memory that the agent shares. a.mu is held.
+func (a *Agent) compile(build func(t *tape.Tape, b *agentBlock)) (*tape.Tape, error) {
+	b := a.proc.b
+	t := &tape.Tape{Arena: tape.NewArena(b.data[:])}
+	b.hdr.Controllen = 0
+	b.fault = tape.Stop{}
+	build(t, b)
+	if len(t.Ops) >= agentOps || t.Arena.Full {
+		return nil, fmt.Errorf("ordering the agent: %w", unix.ENAMETOOLONG)
+	}
+	b.n, b.begun = int64(copy(b.ops[:], t.Ops)), 0
+	return t, nil
+}
+
+// begin has the agent carry out what was compiled. a.mu is held.
+func (a *Agent) begin() error {
+	if err := unix.Sendto(a.proc.sock, []byte{1}, unix.MSG_NOSIGNAL, nil); err != nil {
+		a.end()
+		return fmt.Errorf("%w: %w", ErrNoAgent, err)
+	}
+	return nil
 }
 
 // cleanRel checks an absolute path and returns it relative to the root.

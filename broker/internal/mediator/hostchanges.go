@@ -20,8 +20,11 @@ import (
 type hostChanges struct {
 	mu    sync.Mutex
 	agent *agent.Agent
-	stood bool // somebody may watch
-	over  bool // nobody does any more
+	last  *agent.Agent // it ends what is served when the broker was killed
+	first sync.Once
+	roots []string // of what is served
+	stood bool     // somebody may watch
+	over  bool     // nobody does any more
 }
 
 // standing makes the agent, which is started by the first thing that happens. The namespaces are the gate's to take.
@@ -29,35 +32,47 @@ func (r *hostChanges) standing(c *child.Child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stood = true
+	if r.last = newAgent(c); r.last != nil {
+		r.agent = newAgent(c)
+	}
+}
+
+// newAgent is nil where there are no namespaces to enter.
+func newAgent(c *child.Child) *agent.Agent {
 	var own [2]*os.File
 	for i, role := range [...]plan.FdRole{plan.FdUserNS, plan.FdMountNS} {
 		f := c.Fds[role]
 		if f == nil {
-			return
+			return nil
 		}
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 		if err != nil {
-			return
+			return nil
 		}
 		own[i] = os.NewFile(uintptr(fd), f.Name())
 	}
-	r.agent = agent.New(own[0], own[1])
+	return agent.New(own[0], own[1])
 }
 
 func (r *hostChanges) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	if r.agent != nil {
-		r.agent.Close()
+	for _, a := range []*agent.Agent{r.agent, r.last} {
+		if a != nil {
+			a.Close()
+		}
 	}
 }
 
 // in returns who repeats in a file system that is mounted at root.
 func (r *hostChanges) in(root string) names.Repeater {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.roots = append(r.roots, root)
 	return func(g names.Repeat) error {
 		r.mu.Lock()
-		a, stood := r.agent, r.stood
+		a, stood, roots := r.agent, r.stood, r.roots
 		r.mu.Unlock()
 		switch {
 		case !stood:
@@ -65,6 +80,7 @@ func (r *hostChanges) in(root string) names.Repeater {
 		case a == nil:
 			return agent.ErrNoAgent
 		}
+		r.first.Do(func() { _ = r.last.Outlive(roots) }) // without it only what is killed is not ended
 		err := a.Repeat(agent.Repeat{Root: root, What: whats[g.What], Type: g.Type, Dir: g.Dir, Name: g.Name, ToDir: g.ToDir,
 			ToName: g.ToName})
 		r.mu.Lock()
