@@ -2,7 +2,6 @@ package explain
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ func (x *Explainer) named(p string) secrets.Finding {
 	}) {
 		return secrets.Finding{} // who grants a single file has named it
 	}
-	top := x.Input.ShownBy(p)
+	top := x.Input.Shown()(p)
 	if top == "" && !x.Static {
 		top = request.NewNameGate(x.Input).Top(p)
 	}
@@ -90,7 +89,7 @@ func (x *Explainer) keptByGate(p string, a policy.Access, row *Answer) bool {
 	row.Layer, row.Scope, row.Rule = "secret", "built-in", "names of secret files"
 	switch {
 	case err != nil || st.Type != host.File:
-	case st.Nlink > 1 && names.Linked(path.Dir(p), st.Dev, st.Ino):
+	case names.Other(p):
 		row.Decision, row.Reason = "absent", "it is another name (hard link) of a secret"
 		row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 		return true

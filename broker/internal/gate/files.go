@@ -194,7 +194,7 @@ func (g *Files) permitted(r grants.Request) bool {
 // whatever its name.
 func (g *Files) secret(pid uint32, p string) grants.Secrecy {
 	if !slices.Contains(g.s.In.Reveals, p) {
-		if g.s.Names.Hides(p) && !g.mounted(p) || g.beside(p) {
+		if g.s.Names.Hides(p) && !g.mounted(p) || g.beside(p) || g.foreign.over(p) == "" && g.s.Names.Other(p) {
 			return grants.Secret
 		}
 		return grants.NoSecret
@@ -286,9 +286,6 @@ func (g *Files) request(ctx context.Context, r grants.Request) grants.Answer {
 	v := g.s.Arbiter.Ask(ctx, q)
 	if v.Decision != decide.Allow {
 		return grants.Answer{Errno: syscall.Errno(v.Errno)}
-	}
-	if g.linked(v, r.Path) {
-		return grants.Answer{Errno: unix.ENOENT}
 	}
 	if policy.AccessOf(q.Op) == policy.Write {
 		if e := g.refuseGuarded(q, false); e != 0 {
@@ -409,7 +406,7 @@ func (g *Files) Graft(p string, m grants.Mode, typ uint32, searched bool) error 
 		}
 		g.opened(p, &st)
 	}
-	return a.Graft(g.graft(p, &st, m == grants.RW))
+	return g.shown(p, &st, m == grants.RW, a.Graft(g.graft(p, &st, m == grants.RW)))
 }
 
 // Revoke is called by the server when a grant has been taken back.

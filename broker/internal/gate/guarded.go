@@ -202,6 +202,14 @@ func (g *Grounds) letsWriteIn(dir string) bool {
 	return g.s.Arbiter.Stands(q).Decision == decide.Allow
 }
 
+// shown tells of a directory that an answer has mounted for reading, unless that has failed.
+func (g *Grounds) shown(p string, st *unix.Stat_t, write bool, err error) error {
+	if err == nil && !write && st.Mode&unix.S_IFMT == unix.S_IFDIR && g.s.Shown != nil && !g.foreign.below(p) {
+		g.s.Shown(p)
+	}
+	return err
+}
+
 // opened notes a directory that an answer has mounted for writing: what guarded names came there is told when the
 // session ends.
 func (g *Grounds) opened(p string, st *unix.Stat_t) {

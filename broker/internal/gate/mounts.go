@@ -90,7 +90,7 @@ func (g *Mounts) answer(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 	if v.Decision != decide.Allow {
 		return notify.Answer{Errno: syscall.Errno(v.Errno)}
 	}
-	if g.linked(v, a.Path) {
+	if g.foreign.over(a.Path) == "" && g.s.Names.Other(a.Path) {
 		return notify.Answer{Errno: unix.ENOENT}
 	}
 	if write && q.Kind != policy.KindSocket {
@@ -186,7 +186,7 @@ func (g *Mounts) Graft(p string, write bool) error {
 	if err := g.agent.Place(p, spot, ""); err != nil {
 		return err
 	}
-	if err := g.agent.Graft(g.graft(p, &st, write)); err != nil {
+	if err := g.shown(p, &st, write, g.agent.Graft(g.graft(p, &st, write))); err != nil {
 		return err
 	}
 	return g.enter(p, m, by)

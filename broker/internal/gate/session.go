@@ -25,6 +25,7 @@ type Session struct {
 
 	Warn   func(string)
 	Opened func(dir string, judge *guard.Judge) // told of a directory that an answer lets be written, and of its judge
+	Shown  func(dir string)                     // told of one that an answer has mounted for reading
 
 	// Marked says whether what is written to a file has the mark of a decoy; nil: there are none.
 	Marked func(pid int, path, text string) bool

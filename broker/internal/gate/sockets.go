@@ -5,7 +5,6 @@ package gate
 import (
 	"errors"
 	"io/fs"
-	"path"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +12,6 @@ import (
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/notify"
-	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 )
@@ -63,19 +61,6 @@ func (g *Grounds) keeps(dir string) bool {
 		return g.s.View.Aliased()
 	}
 	return g.s.Names.Within(dir) || g.s.View.Aliased() && g.aliased(dir) || g.letsWrite(dir) && g.guardedIn(dir) != nil
-}
-
-// linked says whether a file that is granted is another name of a secret beside it, or in the tree that is granted.
-func (g *Grounds) linked(v decide.Verdict, p string) bool {
-	var st unix.Stat_t
-	if g.foreign.below(p) || unix.Lstat(p, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink < 2 {
-		return false
-	}
-	tree := path.Dir(p)
-	if v.Scope == decide.Tree && host.Within(p, v.Path) {
-		tree = v.Path
-	}
-	return g.s.Names.Linked(tree, uint64(st.Dev), st.Ino)
 }
 
 // aliased says whether a hidden file may have another name in a tree.

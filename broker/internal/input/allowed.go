@@ -122,9 +122,9 @@ func (x *carrier) secret(r policy.Rule, p string) bool {
 			return true
 		}
 	}
-	f := request.SecretIn(x.in, x.in.ShownBy(p), p)
+	f := request.SecretIn(x.in, x.in.Shown()(p), p)
 	if !f.Hidden && x.without != x.in {
-		f = request.SecretIn(x.in, x.without.ShownBy(p), p)
+		f = request.SecretIn(x.in, x.without.Shown()(p), p)
 	}
 	if f.Hidden {
 		x.loss(r, "it is a secret ("+f.Reason()+"), and no rule shows one")

@@ -102,6 +102,11 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 			if a.mediator != nil {
 				a.mediator.Left.Open(dir, judge)
 			}
+		},
+		Shown: func(dir string) {
+			if a.mediator != nil {
+				a.mediator.Shown(dir)
+			}
 		}}
 	if r.engine == gate.EngineFiles {
 		a.files = gate.NewFileGate(a.gated)

@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -30,37 +32,79 @@ type covers struct {
 	dir   string // of the session's: what is mounted
 	watch *late.Watcher
 	own   *agent.Agent // nil where the gate has one
+	mu    sync.Mutex   // held while the watch begins, or a tree is added
 	made  int          // files and directories in it
 }
 
-// Watch begins to watch the judged trees, when the sandbox stands.
+// Watch begins to watch what is mounted natively, when the sandbox stands.
 func (md *Mediator) Watch(c *child.Child) {
-	if !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
+	if md == nil || !md.plan.Namespaces.User { // there nothing is covered later, which is a loss
 		return
 	}
-	if md.follow(); !md.Any() && len(md.files.mounts) == 0 {
-		return
-	}
+	md.follow()
+	trees := append(md.judgedTrees(), md.readTrees()...)
+	watched := len(trees) > 0 || len(md.files.mounts) > 0
 	md.covers.dir = md.in.SessionDir + "/overlay/covers"
 	if md.asker != nil {
 		md.covers.agent = md.asker.Mounter()
 	}
-	if md.covers.agent == nil {
+	if md.covers.agent == nil && watched {
 		own := agent.New(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS])
 		delete(c.Fds, plan.FdUserNS)
 		delete(c.Fds, plan.FdMountNS)
 		md.covers.own, md.covers.agent = own, func() (*agent.Agent, error) { return own, nil }
 	}
+	if watched {
+		md.watch(trees)
+	}
+}
+
+// watch begins to watch trees.
+func (md *Mediator) watch(trees []*late.Tree) {
+	hidden, places := md.hidden(), md.placed()
+	var err error
+	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
+		Making: &md.making, Sockets: &md.sockets, Linked: md.linked,
+		Skip:   func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
+		Hidden: func(p string) bool { return hidden[md.plan.Inside(p)] },
+		Cover:  md.cover, Mounted: md.mounted,
+		Files: slices.Concat(md.in.Configs, md.files.paths()), Changed: md.changed(), Warn: md.warn})
+	if err != nil {
+		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
+	}
+}
+
+// Shown has a directory watched that an answer has mounted for reading.
+func (md *Mediator) Shown(dir string) {
+	md.covers.mu.Lock()
+	defer md.covers.mu.Unlock()
+	t := md.readTree(dir, dir, 0)
+	t.Stands = func() bool { return md.mounted(dir) == nil }
+	switch {
+	case md.covers.agent == nil:
+	case md.covers.watch == nil:
+		md.watch([]*late.Tree{t})
+	default:
+		md.covers.watch.Add(t)
+	}
+}
+
+// placed are the places that are mounted on the judged trees.
+func (md *Mediator) placed() map[string]writes.Mounted {
 	places := map[string]writes.Mounted{}
 	for _, p := range md.places {
 		places[p.Path] = p.How
 	}
-	hidden := md.hidden()
-	var trees []late.Tree
+	return places
+}
+
+// judgedTrees are what is native of them.
+func (md *Mediator) judgedTrees() (trees []*late.Tree) {
+	places := md.placed()
 	add := func(dir string) {
 		top, place, err := md.guardedAt(dir)
 		if how, ok := places[dir]; err == nil && (!ok || how == writes.Native) {
-			trees = append(trees, late.Tree{Path: md.plan.OnHost(dir), Granted: top, Place: place})
+			trees = append(trees, &late.Tree{Path: md.plan.OnHost(dir), Granted: top, Place: place})
 		}
 	}
 	for _, r := range md.roots {
@@ -71,16 +115,53 @@ func (md *Mediator) Watch(c *child.Child) {
 			add(p)
 		}
 	}
-	var err error
-	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
-		Making: &md.making, Sockets: &md.sockets,
-		Skip:   func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
-		Hidden: func(p string) bool { return hidden[md.plan.Inside(p)] },
-		Cover:  md.cover, Mounted: md.mounted,
-		Files: slices.Concat(md.in.Configs, md.files.paths()), Changed: md.changed(), Warn: md.warn})
-	if err != nil {
-		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
+	return trees
+}
+
+// readTrees are those that are only read.
+func (md *Mediator) readTrees() (trees []*late.Tree) {
+	shown := md.in.Shown()
+	for i := range md.plan.Mounts {
+		m := &md.plan.Mounts[i]
+		st, err := md.in.FS.Lstat(m.Source)
+		if m.Kind != plan.Bind || m.Access != plan.ReadOnly || m.Why == planner.NativeWhy || err != nil ||
+			st.Type != host.Dir || md.in.NoGuard {
+			continue
+		}
+		if top := shown(m.Source); top != "" {
+			trees = append(trees, md.readTree(m.Source, top, md.in.Reach(top)))
+		}
 	}
+	return trees
+}
+
+// readTree is a tree in which names are judged relative to top.
+func (md *Mediator) readTree(dir, top string, most int) *late.Tree {
+	judge, err := guard.NewJudge(guard.BuiltIn(), guard.HideSecrets)
+	if err != nil {
+		panic("BUG(sbx): the built-in rules are no rules: " + err.Error())
+	}
+	rel := strings.TrimPrefix(strings.TrimPrefix(dir, top), "/")
+	return &late.Tree{Path: dir, Granted: top, Place: PlaceOf(judge, top, rel), Most: most}
+}
+
+// linked says whether a file in a directory that was granted is another name of a secret there, in what else is shown, or
+// of a listed one.
+func (md *Mediator) linked(p, granted string) bool {
+	return md.names.Linked(p, granted, granted) || slices.ContainsFunc(md.tops(), func(top string) bool {
+		return md.names.Linked(p, top, top)
+	})
+}
+
+// shownTops are the trees that a plan shows and that are searched for secrets.
+func (md *Mediator) shownTops() (tops []string) {
+	shown := md.in.Shown()
+	for i := range md.plan.Mounts {
+		if top := shown(md.plan.Mounts[i].Source); top != "" && !slices.Contains(tops, top) {
+			tops = append(tops, top)
+		}
+	}
+	return tops
 }
 
 // hidden are the names inside that the plan hides in the trees.
@@ -96,6 +177,8 @@ func (md *Mediator) hidden() map[string]bool {
 
 // end ends the watch.
 func (c *covers) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.watch != nil {
 		c.watch.Close()
 	}

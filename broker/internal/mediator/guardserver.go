@@ -57,6 +57,7 @@ func (md *Mediator) Guarding(init int, dir, top string) gatefs.Options {
 		Granted: guard.Granted{Top: top, GitDir: md.in.GitDir},
 		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Session: &md.session,
+		Linked:  func(p string) bool { return md.linked(p, top) },
 		Log:     log.New(Warner(md.warn), "", 0),
 		Check: func(p string, what guard.Action, old, next []byte) error {
 			return md.contents(path.Join(dir, p), what, old, next)

@@ -40,6 +40,8 @@ type Mediator struct {
 	asker    Asker // nil: nobody is asked
 	refusals *report.Refusals
 	warn     func(string)
+	names    *request.NameGate
+	tops     func() []string // shownTops
 	plan     *plan.Plan
 	judging  sync.Mutex
 	judges   map[string]*guard.Judge // of guarded directories, by path; with judging held
@@ -75,7 +77,8 @@ type Asker interface {
 
 // New makes the one of a session that begins.
 func New(in *planner.Input, a Asker, refused *report.Refusals, warn func(string)) *Mediator {
-	md := &Mediator{in: in, asker: a, refusals: refused, warn: warn, judges: map[string]*guard.Judge{}}
+	md := &Mediator{in: in, asker: a, refusals: refused, warn: warn, judges: map[string]*guard.Judge{},
+		names: request.NewNameGate(in)}
 	md.nested.ready = make(chan struct{})
 	md.granted = guard.Granted{Top: in.Project, GitDir: in.GitDir}
 	md.Left.Began = time.Now().Add(-time.Second) // the clock of files is coarser
@@ -86,6 +89,7 @@ func New(in *planner.Input, a Asker, refused *report.Refusals, warn func(string)
 
 // Planned takes in what the sandbox will be.
 func (md *Mediator) Planned(p *plan.Plan) {
+	md.tops = sync.OnceValue(md.shownTops)
 	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
 	md.gitlinks.Trees, md.places = repositories.Writable(p), placesOf(p)
 	md.configs.Indexed = func(file string) bool {

@@ -58,6 +58,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	v.seenLater()
 	proc, err := process(&in, mounts, v.hiddenAt(in.Dir))
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +111,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 	// For the agents: one covers secrets that appear later and follows files, one tells who watches what is served.
 	if in.Gate || in.Agent || !in.InPlace && !in.Direct && slices.ContainsFunc(mounts, func(m plan.Mount) bool {
 		return m.Kind == plan.Judged || m.Kind == plan.Fuse || in.Follows(&m)
-	}) {
+	}) || p.Namespaces.User && len(v.trees) > 0 {
 		p.Fds = append(p.Fds, plan.FdUserNS, plan.FdMountNS)
 	}
 	if in.OwnNames {

@@ -79,7 +79,7 @@ func (v *view) serve(p string, n *node, mode Mode, g Grant) {
 	if v.in.nests() || mode == Write && !v.judges(mode) { // see judges
 		return
 	}
-	dirs := v.worthBinding(v.plainDirs(p, n, searchDepth), mode)
+	dirs := v.worthBinding(v.plainDirs(p, n, nativeDepth), mode)
 	if mode == Write {
 		g.Why = NativeWhy
 	}

@@ -14,7 +14,7 @@ import (
 // Bounds of the search for names of secrets in the trees that are shown: below them lies what a person put there, above
 // them what tools unpacked.
 const (
-	searchDepth = 6 // directories below the tree's top
+	nativeDepth = 6 // directories below a served tree's top, for what is mounted natively in it
 	// directory entries of one tree, with what it takes to open directories and files in the same unit
 	searchBudget = 10000
 	judgedBudget = 20 * searchBudget // of one that is mounted natively: what is missed is seen until it is covered
@@ -32,9 +32,12 @@ type shownTree struct {
 // Judge returns what judges files for this input: the search here, the engines and sbx why ask the same one.
 func (in *Input) Judge() *secrets.Judge { return secrets.New(in.FS, in.Own, in.GitDir) }
 
-// ShownBy is the tree of a grant that p lies in and that is searched for secrets; "" if it is none. Names are judged
-// relative to it.
-func (in *Input) ShownBy(p string) string { return shownBy(in.shownTrees(), p) }
+// Shown returns what finds the tree of a grant that p lies in and that is searched for secrets; "" if it is none. Names
+// are judged relative to it.
+func (in *Input) Shown() func(p string) string {
+	trees := in.shownTrees()
+	return func(p string) string { return shownBy(trees, p) }
+}
 
 func shownBy(trees []shownTree, p string) string {
 	best := ""
@@ -123,19 +126,15 @@ const (
 type searched struct {
 	path   string
 	node   *node // what is granted or hidden there or below; nil for nothing
-	depth  int
-	keeper bool // it keeps secrets: every name in it is judged
+	keeper bool  // it keeps secrets: every name in it is judged
 }
 
 // tree goes through a tree level by level, so that what a person put near its top is found before the budget ends.
 func (s *searcher) tree(t shownTree) {
-	switch s.budget = searchBudget; {
-	case t.root == s.in.Facts.Home:
-		s.budget = homeBudget
-	case s.judges(t.mode):
+	if s.budget = s.in.budget(t.root); s.judges(t.mode) && t.root != s.in.Facts.Home {
 		s.budget = judgedBudget
 	}
-	queue := []searched{{path: t.root, node: s.root.find(t.root), depth: searchDepth}}
+	queue := []searched{{path: t.root, node: s.root.find(t.root)}}
 	for len(queue) > 0 {
 		d := queue[0]
 		queue = queue[1:]
@@ -162,8 +161,8 @@ func (s *searcher) tree(t shownTree) {
 			if e.Type != host.Dir && !d.keeper && guard.SecretOf(e.Name, false) == nil {
 				continue
 			}
-			below := searched{path.Join(d.path, e.Name), d.node.child(e.Name), d.depth - 1, d.keeper}
-			if s.one(t, e, &below) && (below.depth >= 0 || s.judges(t.mode)) {
+			below := searched{path.Join(d.path, e.Name), d.node.child(e.Name), d.keeper}
+			if s.one(t, e, &below) {
 				queue = append(queue, below)
 			}
 		}
@@ -220,7 +219,7 @@ func (s *searcher) found(p string) {
 // cut says what a search has left out.
 func (s *searcher) cut(root string) {
 	l := Loss{What: "secrets deep in " + plan.Bytes(root).Quote(),
-		Why: "the tree is too large to be searched for .env and key files", Fix: "hide them by name with --hide"}
+		Why: "the tree is too large to be searched for .env and key files, nor is it watched for later ones", Fix: "hide them by name with --hide"}
 	if s.live {
 		l.What = "other names (hard links) of " + l.What
 	}

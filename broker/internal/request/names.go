@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
@@ -21,22 +19,12 @@ type NameGate struct {
 	Judge *secrets.Judge
 	home  string
 
-	mu     sync.Mutex
-	linked map[string]*linkedIn // by tree
+	linked linkedSecrets
 }
-
-// linkedIn are the secrets in a tree that have several names, by device and number, as they were a moment ago.
-type linkedIn struct {
-	files map[[2]uint64]bool
-	until time.Time
-}
-
-// linkedFor is for how long that is believed: a tree may hold thousands of files that have several names.
-const linkedFor = time.Second
 
 func NewNameGate(in *planner.Input) *NameGate {
 	return &NameGate{Judge: secrets.New(host.FS{}, in.Own, in.GitDir), home: in.Facts.Home,
-		linked: map[string]*linkedIn{}}
+		linked: linkedSecrets{hides: in.Hides}}
 }
 
 // systemTrees hold what came with the system: what is secret there is on the list, or no user can read it.
@@ -121,36 +109,6 @@ func (g *NameGate) Within(dir string) bool {
 		return nil
 	})
 	return errors.Is(err, errHolds)
-}
-
-// Linked says whether a file in a tree is another name (hard link) of a secret there.
-func (g *NameGate) Linked(tree string, dev, ino uint64) bool {
-	if g.Top(tree+"/x") == "" {
-		return false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.linked[tree]
-	if l == nil || time.Now().After(l.until) {
-		l = &linkedIn{files: map[[2]uint64]bool{}}
-		n := 0
-		_ = filepath.WalkDir(tree, func(p string, e fs.DirEntry, err error) error {
-			if n++; n > searchedNames {
-				return errHolds
-			}
-			if e != nil && e.IsDir() && (err != nil || p != tree && (guard.Dependency(e.Name()) || e.Name() == ".git")) {
-				return fs.SkipDir
-			}
-			st, serr := host.FS{}.Lstat(p)
-			if err == nil && serr == nil && st.Type == host.File && st.Nlink > 1 && g.Hides(p) {
-				l.files[[2]uint64{st.Dev, st.Ino}] = true
-			}
-			return nil
-		})
-		l.until = time.Now().Add(linkedFor)
-		g.linked[tree] = l
-	}
-	return l.files[[2]uint64{dev, ino}]
 }
 
 // repositoryAt is the directory of the repository that a name in a tree tells of, "" for none.

@@ -117,6 +117,11 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 	if err != nil {
 		return status(err)
 	}
+	if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 && s.linked(n, name) {
+		s.Forget(c.id, 1)
+		s.tellHidden(h, n, name)
+		return absent(out)
+	}
 	s.markLent(c)
 	rely := s.saw(watched, seen, name, c)
 	c.doubted.Store(!rely) // the kernel has asked, and will ask again
@@ -170,6 +175,11 @@ func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
 		key.ro = v.Anchored // a file where a directory of guarded names is looked for could lead to others
 	}
 	return key
+}
+
+// linked says whether a file that has several names is another name of a secret. What tools unpack they link.
+func (s *Server) linked(n *node, name string) bool {
+	return s.opts.Linked != nil && !n.zone.Git() && !n.zone.Packed() && s.opts.Linked(path.Join(s.pathOf(n), name))
 }
 
 // config says whether a node is a repository's configuration, which is read without its credentials.

@@ -62,6 +62,8 @@ type Options struct {
 	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(grants.Request)
+	// Linked says of a path outside whether it is another name (hard link) of a secret. May be nil: none is.
+	Linked func(path string) bool
 	// Config says whether what asks at a path is a repository's configuration. May be nil: none is.
 	Config  func(path string) bool
 	Secrecy grants.SecretOf // of what the host has at a path that asks

@@ -58,7 +58,7 @@ func (w *Watcher) changed(d dir, name string) {
 			return
 		}
 	}
-	w.look(d)
+	w.look(d, true)
 }
 
 // letIn forgets that a directory could not be looked at.

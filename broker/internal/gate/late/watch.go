@@ -28,11 +28,16 @@ type Tree struct {
 	Path    string // on the host, and inside
 	Granted string // the directory that names are judged relative to
 	Place   *guard.Place
+	// Most is how many directories are looked at in the beginning; 0: as many as are watched at most. What lies beyond is
+	// a loss that was said.
+	Most int
+	// Stands says whether the tree is still there inside. nil: always.
+	Stands func() bool
 }
 
 // Options of Watch.
 type Options struct {
-	Trees []Tree
+	Trees []*Tree
 	// Skip says of a directory whether its names are somebody else's to judge while something is mounted there: a mount
 	// goes with what it is on, and the host may put another directory there. May be nil.
 	Skip func(dir string) bool
@@ -41,6 +46,8 @@ type Options struct {
 	Secrets *secrets.Judge
 	// Sockets are those that the session has bound: others are the host's, and covered like secrets.
 	Sockets *guard.Made
+	// Linked says of a path in a directory that was granted whether it is another name of a secret. May be nil: none is.
+	Linked func(p, granted string) bool
 	// Making is held by the session while it makes something under the name of a secret, until that is known to be
 	// its own.
 	Making sync.Locker
@@ -71,7 +78,9 @@ const (
 type Watcher struct {
 	Options
 	fd      int
-	wake    int // an eventfd that ends the watch
+	wake    int // an eventfd that ends the watch, or says that there are more trees
+	mu      sync.Mutex
+	more    []*Tree // guarded by mu
 	closed  atomic.Bool
 	ended   chan struct{}
 	byWd    map[int32]dir
@@ -110,10 +119,35 @@ func Watch(o Options) (*Watcher, error) {
 	return w, nil
 }
 
+// Add has another tree watched as well.
+func (w *Watcher) Add(t *Tree) {
+	w.mu.Lock()
+	w.more = append(w.more, t)
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *Watcher) signal() { _, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// added looks at the trees that were added. It says whether the watch goes on.
+func (w *Watcher) added() bool {
+	var b [8]byte
+	_, _ = unix.Read(w.wake, b[:])
+	w.mu.Lock()
+	more := w.more
+	w.more = nil
+	w.mu.Unlock()
+	for _, t := range more {
+		w.Trees = append(slices.DeleteFunc(w.Trees, func(was *Tree) bool { return was.Path == t.Path }), t)
+		w.look(dir{t, t.Path, t.Place}, true)
+	}
+	return !w.closed.Load()
+}
+
 // Close ends the watch, and waits until it has. What fails meanwhile fails because the session is over: no warning.
 func (w *Watcher) Close() {
 	w.closed.Store(true)
-	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	w.signal()
 	<-w.ended
 	_ = inotify.Close(w.fd, func() error { return unix.Close(w.fd) })
 	unix.Close(w.wake)
@@ -131,14 +165,14 @@ func (w *Watcher) warn(text string) {
 func (w *Watcher) run() {
 	runtime.LockOSThread()
 	defer close(w.ended)
-	w.all()
+	w.all(false)
 	buf := make([]byte, inotify.Room)
 	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.wake), Events: unix.POLLIN}}
 	for times := 1; ; times++ {
 		if times%yieldEvery == 0 {
 			runtime.Gosched()
 		}
-		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR || fds[1].Revents != 0 {
+		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR || fds[1].Revents != 0 && !w.added() {
 			return
 		}
 		n, _ := unix.Read(w.fd, buf)
@@ -156,11 +190,10 @@ func (w *Watcher) events(b []byte) (found bool) {
 	return found
 }
 
-// all looks at all there is.
-func (w *Watcher) all() {
-	for i := range w.Trees {
-		t := &w.Trees[i]
-		w.look(dir{t, t.Path, t.Place})
+// all looks at all there is; fresh as in look.
+func (w *Watcher) all(fresh bool) {
+	for _, t := range w.Trees {
+		w.look(dir{t, t.Path, t.Place}, fresh)
 	}
 	for _, p := range w.Files {
 		w.config(p)
@@ -177,7 +210,7 @@ func (w *Watcher) event(wd int32, mask uint32, name string) bool {
 	d, ok := w.byWd[wd]
 	switch {
 	case mask&unix.IN_Q_OVERFLOW != 0: // something has happened that was not told
-		w.all()
+		w.all(true)
 	case mask&unix.IN_IGNORED != 0:
 		delete(w.byWd, wd)
 		delete(w.configs, wd)
@@ -193,22 +226,26 @@ func (w *Watcher) event(wd int32, mask uint32, name string) bool {
 		w.changed(d, name)
 	case ok && name != "":
 		if below, ok := w.one(d, name, mask&unix.IN_ISDIR != 0, mask&unix.IN_CLOSE_WRITE == 0); ok {
-			w.look(below)
+			w.look(below, true)
 		}
 		return d.place.Rule(name, guard.ByHost).Secret != nil
 	}
 	return false
 }
 
-// look watches a directory and looks at each name in it, and below.
-func (w *Watcher) look(top dir) {
+// look watches a directory and looks at each name in it, and below. What is not fresh the plan has judged.
+func (w *Watcher) look(top dir, fresh bool) {
+	left := top.Most
 	for queue := []dir{top}; len(queue) > 0; queue = queue[1:] {
+		if left--; left == 0 {
+			return
+		}
 		list, ok := w.add(queue[0])
 		if !ok {
 			continue
 		}
 		for _, e := range list {
-			if below, ok := w.one(queue[0], e.Name(), e.IsDir(), e.Type() == os.ModeSocket); ok {
+			if below, ok := w.one(queue[0], e.Name(), e.IsDir(), fresh || e.Type() == os.ModeSocket); ok {
 				queue = append(queue, below)
 			}
 		}
@@ -245,7 +282,7 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	p := d.path + "/" + name
 	hidden := false
-	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || w.hides(p) || fresh && !isDir && isSocket(p) {
+	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || w.hides(p) || fresh && !isDir && w.isOdd(d, p) {
 		hidden = w.judge(d, p, secret)
 	}
 	w.repository(d, name, isDir)
@@ -267,6 +304,9 @@ func (w *Watcher) hides(p string) bool { return w.Hidden != nil && w.Hidden(p) }
 func (w *Watcher) judge(d dir, p string, secret bool) bool {
 	var failed error
 	for range maxTries {
+		if d.Stands != nil && !d.Stands() {
+			return false
+		}
 		was, hidden := w.find(d, p, secret)
 		if !hidden {
 			w.uncover(p, was.ID)
@@ -304,7 +344,8 @@ func (w *Watcher) find(d dir, p string, secret bool) (standing, bool) {
 	f, st := names.Keeper{Judge: w.Secrets}.Finding(names.Name{Top: d.Granted,
 		Path: func() string { return strings.TrimPrefix(p, d.Granted+"/") }}, fd)
 	is := standing{guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, st.Type}
-	return is, secret && f.Hidden || w.hides(p) || is.typ == host.Socket && !w.Sockets.Has(is.ID)
+	return is, secret && f.Hidden || w.hides(p) || is.typ == host.Socket && !w.Sockets.Has(is.ID) ||
+		w.linked(d, p)
 }
 
 // cover covers an object at a path, unless something is mounted there.
@@ -326,8 +367,10 @@ func (w *Watcher) uncover(p string, id guard.ID) {
 	}
 }
 
-// isSocket is a first look at each file that is made: what it finds is judged.
-func isSocket(p string) bool {
+// isOdd is a first look at each file that is made: what it finds is judged.
+func (w *Watcher) isOdd(d dir, p string) bool {
 	st, err := host.FS{}.Lstat(p)
-	return err == nil && st.Type == host.Socket
+	return err == nil && (st.Type == host.Socket || st.Nlink > 1 && w.linked(d, p))
 }
+
+func (w *Watcher) linked(d dir, p string) bool { return w.Linked != nil && w.Linked(p, d.Granted) }
