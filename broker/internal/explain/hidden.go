@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/host"
-	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/quoting"
+	"sbx.example/sbx/broker/internal/request"
 )
 
 // hidden finds what makes the name of something not exist, p is that or leads through it: an option of this run, unless
@@ -64,7 +64,7 @@ func (x *Explainer) shows(p string) bool {
 // there then.
 func (x *Explainer) later(h *policy.Hiding, name string) bool {
 	pattern := strings.TrimSuffix(h.Rule.String(), "/**")
-	if _, ok := planner.ExpandHide(x.Input.FS, pattern, false, ""); !ok || !strings.ContainsAny(pattern, "*?[") {
+	if _, ok := request.ExpandHide(x.Input.FS, pattern, false, ""); !ok || !strings.ContainsAny(pattern, "*?[") {
 		return false
 	}
 	parts := strings.SplitAfter(name, "/")

@@ -347,11 +347,11 @@ func (r *Run) requestHides(in *planner.Input) error {
 			}
 			list, ok := []planner.Hide{{Path: p, Secret: l.secret, Why: l.flag}}, true
 			if _, err := in.FS.Lstat(path.Clean(p)); err != nil {
-				list, ok = planner.ExpandHide(in.FS, p, l.secret, l.flag)
+				list, ok = request.ExpandHide(in.FS, p, l.secret, l.flag)
 			}
 			if !ok || len(list) == 0 {
 				return &planner.Refusal{What: l.flag + " " + quoting.Quote(h) + " would hide nothing",
-					Hint: "a wildcard stands in the last part of a path, and finds what is there when the run begins"}
+					Hint: "a wildcard finds what is there when the run begins, and ** stands in the last part of a path"}
 			}
 			in.Hides = append(in.Hides, list...)
 		}
@@ -374,11 +374,11 @@ func hide(in *planner.Input, pattern string, secret bool, why string) {
 	case strings.HasPrefix(p, "$PROJECT"):
 		p = in.Project + p[len("$PROJECT"):]
 	}
-	if list, ok := planner.ExpandHide(in.FS, p, secret, why); ok {
+	if list, ok := request.ExpandHide(in.FS, p, secret, why); ok {
 		in.Hides = append(in.Hides, list...)
 	} else {
 		in.Losses = append(in.Losses, planner.Loss{What: "hiding " + quoting.Quote(pattern),
-			Why: "a wildcard may stand only in the last part of a path here"})
+			Why: request.Unexpanded})
 	}
 }
 

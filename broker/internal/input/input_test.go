@@ -43,13 +43,17 @@ func TestOwnPlace(t *testing.T) {
 // that cannot be looked for is a loss and not forgotten.
 func TestHide(t *testing.T) {
 	home, account, project := t.TempDir(), t.TempDir(), t.TempDir()
-	for _, f := range []string{home + "/.key", account + "/.key", project + "/.env"} {
+	if err := errors.Join(os.Mkdir(home+"/one", 0o700), os.Mkdir(home+"/two", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{home + "/.key", home + "/two/in", account + "/.key", project + "/.env"} {
 		if err := os.WriteFile(f, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for pattern, want := range map[string][]string{"~/.key": {account + "/.key", home + "/.key"},
-		"$PROJECT/.env": {project + "/.env"}, "/etc/hostname": {"/etc/hostname"}} {
+		"$PROJECT/.env": {project + "/.env"}, "~/*/in": {home + "/two/in"},
+		"~/t*/i?": {home + "/two/in"}, "/etc/hostname": {"/etc/hostname"}} {
 		in := &planner.Input{FS: host.FS{}, Project: project, Facts: host.Facts{Home: home, Account: account}}
 		hide(in, pattern, true, "test")
 		var got []string
@@ -64,7 +68,7 @@ func TestHide(t *testing.T) {
 		}
 	}
 	in := &planner.Input{FS: host.FS{}, Facts: host.Facts{Home: home}}
-	if hide(in, "/a/*/b", false, "test"); len(in.Hides) != 0 || len(in.Losses) != 1 {
+	if hide(in, "/a/**/b", false, "test"); len(in.Hides) != 0 || len(in.Losses) != 1 {
 		t.Errorf("%+v %+v", in.Hides, in.Losses)
 	}
 }

@@ -217,6 +217,7 @@ func (x *attempt) open() error {
 	}
 	input.Assign(x.in, x.s.ID, x.s.Dir)
 	x.mediator = x.approvals.mediates(x.in, x.refusals, x.b.Warn)
+	x.mediator.Listed = x.cfg.FoundLater()
 	if a := x.cfg.Agent; a != nil && x.in.Project != "" {
 		x.emptied = placeholders.Missing(x.in.Project, a.Placeholders)
 		x.mediator.Placeholder = a.MountPoint(x.in)

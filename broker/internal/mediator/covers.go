@@ -22,6 +22,7 @@ import (
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/secrets"
 	"sbx.example/sbx/broker/plan"
 )
@@ -66,12 +67,18 @@ func (md *Mediator) watch(trees []*late.Tree) {
 	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Making: &md.making, Sockets: &md.sockets, Linked: md.linked,
 		Skip:   func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
-		Hidden: func(p string) bool { return hidden[md.plan.Inside(p)] },
+		Hidden: func(p, granted string) bool { return hidden[md.plan.Inside(p)] || md.listed(p, granted) },
 		Cover:  md.cover, Mounted: md.mounted,
 		Files: slices.Concat(md.in.Configs, md.files.paths()), Changed: md.changed(), Warn: md.warn})
 	if err != nil {
 		md.warn(err.Error() + ": what the host makes while the session runs is not hidden")
 	}
+}
+
+// listed says whether a wildcard of a list hides what the host has put into a tree that is only read: elsewhere a program
+// may have made it.
+func (md *Mediator) listed(p, granted string) bool {
+	return md.Listed != nil && request.GuardedTop(md.plan, md.plan.Inside(granted)) == nil && md.Listed(p, granted)
 }
 
 // Shown has a directory watched that an answer has mounted for reading.

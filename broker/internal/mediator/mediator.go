@@ -61,6 +61,9 @@ type Mediator struct {
 	gitlinks *repositories.Links
 	configs  guard.Configs // judges configurations, whoever puts them in place
 	looked   atomic.Int32  // how often the callers of file servers were looked for
+	// Listed says of a path in a directory that was granted whether a wildcard of a list hides it, but not the directory.
+	// nil: none does.
+	Listed func(p, granted string) bool
 	// Placeholder says whether a process of the agent's own was refused a mount point of its sandbox: it is on record,
 	// and nothing to tell anybody. nil: there is no agent.
 	Placeholder func(path string, pid int, exe string) bool

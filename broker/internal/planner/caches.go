@@ -1,32 +1,5 @@
 package planner
 
-import (
-	"path"
-	"strings"
-)
-
-// ExpandHide turns a pattern into the paths to hide: a star in the last component is matched against
-// what is there, and a trailing /** means the directory itself. It says whether the pattern is of a kind
-// that can be expanded.
-func ExpandHide(fs FS, pattern string, secret bool, why string) ([]Hide, bool) {
-	p := strings.TrimSuffix(pattern, "/**")
-	dir, base := path.Split(p)
-	if !strings.ContainsAny(p, "*?[") {
-		return []Hide{{Path: p, Secret: secret, Why: why}}, true
-	}
-	if strings.ContainsAny(dir, "*?[") {
-		return nil, false
-	}
-	var out []Hide
-	entries, _ := fs.ReadDir(path.Clean(dir))
-	for _, e := range entries {
-		if ok, _ := path.Match(base, e.Name); ok {
-			out = append(out, Hide{Path: path.Join(dir, e.Name), Secret: secret, Why: why})
-		}
-	}
-	return out, true
-}
-
 // Cache is a place of the home where tools keep what they can fetch or build again, or install programs.
 type Cache struct {
 	Var   string   // names it, where that is set

@@ -180,7 +180,7 @@ func input(t *testing.T, a ask) planner.Input {
 	grant(a.rw, planner.Write, "--rw", true)
 	hide := func(pattern string, secret bool, why string) {
 		p := strings.Replace(pattern, "~", home, 1)
-		list, ok := planner.ExpandHide(fs, p, secret, why)
+		list, ok := request.ExpandHide(fs, p, secret, why)
 		if !ok {
 			t.Fatalf("%s is no pattern for a hidden name", pattern)
 		}

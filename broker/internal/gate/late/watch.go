@@ -41,8 +41,8 @@ type Options struct {
 	// Skip says of a directory whether its names are somebody else's to judge while something is mounted there: a mount
 	// goes with what it is on, and the host may put another directory there. May be nil.
 	Skip func(dir string) bool
-	// Hidden says of a path whether it is hidden, whatever it is. May be nil.
-	Hidden  func(p string) bool
+	// Hidden says of a path in a directory that was granted whether it is hidden, whatever it is. May be nil.
+	Hidden  func(p, granted string) bool
 	Secrets *secrets.Judge
 	// Sockets are those that the session has bound: others are the host's, and covered like secrets.
 	Sockets *guard.Made
@@ -282,7 +282,7 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	p := d.path + "/" + name
 	hidden := false
-	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || w.hides(p) || fresh && !isDir && w.isOdd(d, p) {
+	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || w.hides(d, p) || fresh && !isDir && w.isOdd(d, p) {
 		hidden = w.judge(d, p, secret)
 	}
 	w.repository(d, name, isDir)
@@ -297,7 +297,7 @@ func (w *Watcher) skips(p string) bool {
 	return w.Skip != nil && w.Skip(p) && !errors.Is(w.Mounted(p), unix.EINVAL)
 }
 
-func (w *Watcher) hides(p string) bool { return w.Hidden != nil && w.Hidden(p) }
+func (w *Watcher) hides(d dir, p string) bool { return w.Hidden != nil && w.Hidden(p, d.Granted) }
 
 // judge covers what has the name of a secret if it is one, and says so. The program may exchange what has the path at
 // any moment: what is covered is what was judged, or nothing, and then there is another event.
@@ -344,7 +344,7 @@ func (w *Watcher) find(d dir, p string, secret bool) (standing, bool) {
 	f, st := names.Keeper{Judge: w.Secrets}.Finding(names.Name{Top: d.Granted,
 		Path: func() string { return strings.TrimPrefix(p, d.Granted+"/") }}, fd)
 	is := standing{guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, st.Type}
-	return is, secret && f.Hidden || w.hides(p) || is.typ == host.Socket && !w.Sockets.Has(is.ID) ||
+	return is, secret && f.Hidden || w.hides(d, p) || is.typ == host.Socket && !w.Sockets.Has(is.ID) ||
 		w.linked(d, p)
 }
 
