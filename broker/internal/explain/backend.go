@@ -5,9 +5,12 @@ import (
 	"strconv"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 	"sbx.example/sbx/broker/internal/policy/peer"
+	"sbx.example/sbx/broker/plan"
 )
 
 // Held says which backend would hold such a run, where that is not native, and what of the answers it cannot do.
@@ -20,6 +23,7 @@ func (x *Explainer) Held(e *Explanation) {
 		case e.Backend == "":
 		case x.Input.InPlace && a.Decision == "absent":
 			a.Decision = "deny" // Permission denied; see the loss "absence"
+			x.listedAnyway(e.path, a)
 		case e.Kind == "host" && a.Decision != "allow" && !x.Input.ShareNet:
 			a.Change, a.Once = "none with this backend, which gives no network", ""
 		}
@@ -29,6 +33,20 @@ func (x *Explainer) Held(e *Explanation) {
 			e.Lost = append(e.Lost, l.String())
 		}
 	}
+}
+
+// listedAnyway says of a hidden directory that its names can be listed: a rule of Landlock's holds for all below a path.
+func (x *Explainer) listedAnyway(p string, a *Answer) {
+	l := x.Plan.Landlock
+	if p == "" || l == nil || !x.isDir(p) || !slices.ContainsFunc(l.Rules, func(r plan.LandlockRule) bool {
+		return r.Access&planner.ListOnly != 0 && host.Within(p, string(r.Path))
+	}) {
+		return
+	}
+	if a.Access == string(policy.List) {
+		a.Decision, a.Change, a.Once = "allow", "", ""
+	}
+	a.Reason += "; the names in it can be listed, as Landlock cannot take that away below a directory that is"
 }
 
 // concerns says whether a loss is about what was asked for: it is of its kind, or names it or what it lies in.

@@ -302,7 +302,8 @@ func (g *granter) losses() (out []Loss) {
 	}
 	if len(g.listed) > 0 {
 		out = append(out, Loss{What: "names in " + plan.Few(quoted(g.listed), 4, ", "),
-			Why: "where a name is hidden the directory can still be listed, and what it holds later is not shown"})
+			Why: "where a name is hidden the directory can still be listed, with each one below it, hidden ones too, and what " +
+				"it holds later is not shown"})
 	}
 	if len(g.noexec) > 0 {
 		out = append(out, Loss{What: "noexec of " + plan.Few(quoted(g.noexec), 4, ", "),
