@@ -35,7 +35,7 @@ func (x *Explainer) Held(e *Explanation) {
 	}
 }
 
-// listedAnyway says of a hidden directory that its names can be listed: a rule of Landlock's holds for all below a path.
+// listedAnyway says of a hidden directory that its names can be listed: a rule of Landlock's holds for all below.
 func (x *Explainer) listedAnyway(p string, a *Answer) {
 	l := x.Plan.Landlock
 	if p == "" || l == nil || !x.isDir(p) || !slices.ContainsFunc(l.Rules, func(r plan.LandlockRule) bool {

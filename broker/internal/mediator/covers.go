@@ -75,8 +75,8 @@ func (md *Mediator) watch(trees []*late.Tree) {
 	}
 }
 
-// listed says whether a wildcard of a list hides what the host has put into a tree that is only read: elsewhere a program
-// may have made it.
+// listed says whether a wildcard of a list hides what the host has put into a tree that is only read: elsewhere a
+// program may have made it.
 func (md *Mediator) listed(p, granted string) bool {
 	return md.Listed != nil && request.GuardedTop(md.plan, md.plan.Inside(granted)) == nil && md.Listed(p, granted)
 }
@@ -152,8 +152,8 @@ func (md *Mediator) readTree(dir, top string, most int) *late.Tree {
 	return &late.Tree{Path: dir, Granted: top, Place: PlaceOf(judge, top, rel), Most: most}
 }
 
-// linked says whether a file in a directory that was granted is another name of a secret there, in what else is shown, or
-// of a listed one.
+// linked says whether a file in a directory that was granted is another name of a secret there, in what else is shown,
+// or of a listed one.
 func (md *Mediator) linked(p, granted string) bool {
 	return md.names.Linked(p, granted, granted) || slices.ContainsFunc(md.tops(), func(top string) bool {
 		return md.names.Linked(p, top, top)

@@ -219,7 +219,8 @@ func (s *searcher) found(p string) {
 // cut says what a search has left out.
 func (s *searcher) cut(root string) {
 	l := Loss{What: "secrets deep in " + plan.Bytes(root).Quote(),
-		Why: "the tree is too large to be searched for .env and key files, nor is it watched for later ones", Fix: "hide them by name with --hide"}
+		Why: "the tree is too large to be searched for .env and key files, nor is it watched for later ones",
+		Fix: "hide them by name with --hide"}
 	if s.live {
 		l.What = "other names (hard links) of " + l.What
 	}

@@ -11,14 +11,14 @@ import (
 )
 
 // Unexpanded is why a pattern hides nothing in what is mounted.
-const Unexpanded = "a mount hides what wildcards find, not ** before the last part nor what they find among more than " +
-	"10,000 names"
+const Unexpanded = "a mount hides what wildcards find, not ** before the last part nor what they find among more " +
+	"than 10,000 names"
 
 // maxExpanded is how many names they are compared with.
 const maxExpanded = 10_000
 
-// ExpandHide turns a pattern into the paths to hide: those that wildcards in its parts find, and a trailing /** means the
-// directory itself. It says whether the pattern is of a kind that can be expanded.
+// ExpandHide turns a pattern into the paths to hide: those that wildcards in its parts find, and a trailing /** means
+// the directory itself. It says whether the pattern is of a kind that can be expanded.
 func ExpandHide(fs planner.FS, pattern string, secret bool, why string) ([]planner.Hide, bool) {
 	p := strings.TrimSuffix(pattern, "/**")
 	if !strings.ContainsAny(p, "*?[") {
@@ -45,7 +45,8 @@ func ExpandHide(fs planner.FS, pattern string, secret bool, why string) ([]plann
 				return nil, false
 			}
 			for _, e := range list {
-				if ok, _ := path.Match(part, e.Name); ok && (i == len(parts)-1 || e.Type == host.Dir || e.Type == host.Link) {
+				leads := i == len(parts)-1 || e.Type == host.Dir || e.Type == host.Link
+				if ok, _ := path.Match(part, e.Name); ok && leads {
 					next = append(next, path.Join(dir, e.Name))
 				}
 			}

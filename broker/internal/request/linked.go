@@ -47,8 +47,8 @@ const (
 	maxHiddenIn = 1000                  // names that are looked at in a hidden directory
 )
 
-// Other says whether a file that is not mounted is another name of a secret in the directory at the top that it lies in,
-// which of the home's is one of those in it.
+// Other says whether a file that is not mounted is another name of a secret around it: in the directory of the home's,
+// or of the root's, that it lies in.
 func (g *NameGate) Other(p string) bool {
 	top := g.Top(p)
 	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(p, top), "/"), "/")

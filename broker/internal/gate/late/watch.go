@@ -282,7 +282,8 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	p := d.path + "/" + name
 	hidden := false
-	if secret := d.place.Rule(name, guard.ByHost).Secret != nil; secret || w.hides(d, p) || fresh && !isDir && w.isOdd(d, p) {
+	secret := d.place.Rule(name, guard.ByHost).Secret != nil
+	if secret || w.hides(d, p) || fresh && !isDir && w.isOdd(d, p) {
 		hidden = w.judge(d, p, secret)
 	}
 	w.repository(d, name, isDir)
