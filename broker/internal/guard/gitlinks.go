@@ -163,3 +163,9 @@ func inWorkTree(name string) bool {
 	return name != "" && name != "." && !path.IsAbs(name) && path.Clean(name) == name &&
 		!slices.Contains(strings.Split(name, "/"), "..")
 }
+
+// Config says whether a file in a repository's directory is one that git reads its settings from.
+func Config(name string) bool {
+	name = Fold(name)
+	return name == "config" || name == "config.worktree"
+}

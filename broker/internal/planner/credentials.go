@@ -76,16 +76,22 @@ func (r *referrer) modules(dir string, depth int) (out []string) {
 // where that cannot be done, it is a loss.
 func (in *Input) mask(configs []string) {
 	slices.Sort(configs)
-	for _, f := range slices.Compact(configs) {
-		st, err := in.FS.Lstat(f)
-		if err != nil || st.Type != host.File {
-			in.unreadable(f, err)
+	shown := in.Shown()
+	for i := 0; i < min(len(configs), 16*maxConfigs); i++ { // what one includes is another
+		f, _, st, err := host.Resolve(in.FS, configs[i])
+		if err != nil || st.Type != host.File || slices.Contains(in.Configs, f) {
+			in.unreadable(configs[i], err)
 			continue
 		}
 		in.Configs = append(in.Configs, f)
 		text, ok := in.setting(f)
 		if !ok {
 			continue
+		}
+		for _, ref := range guard.References(text, path.Dir(f), path.Dir(f), in.Facts.Home) {
+			if ref.Config && shown(ref.Path) != "" {
+				configs = append(configs, ref.Path)
+			}
 		}
 		found := guard.GitCredentials(text)
 		if len(found) == 0 {

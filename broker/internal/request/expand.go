@@ -60,8 +60,8 @@ func ExpandHide(fs planner.FS, pattern string, secret bool, why string) ([]plann
 	return out, true
 }
 
-// FoundLater returns what says of a path in a directory that was granted whether a wildcard of the lists would have found
-// it, and not the directory.
+// FoundLater returns what says of a path in a directory that was granted whether a wildcard of the lists would have
+// found it, and not the directory.
 func (s Settings) FoundLater() func(p, granted string) bool {
 	list := slices.DeleteFunc(slices.Clone(s.Concealed()), func(h policy.Hiding) bool {
 		pattern := strings.TrimSuffix(h.Pattern, "/**")

@@ -135,7 +135,7 @@ func (g *NameGate) Token(p string) bool { return g.Config(p) && holdsToken(p) }
 // Config says whether what stands at p is the configuration of a repository: git looks for it beside a HEAD.
 func (g *NameGate) Config(p string) bool {
 	dir, base := filepath.Split(p)
-	if base = guard.Fold(base); g.Top(p) == "" || base != "config" && base != "config.worktree" {
+	if g.Top(p) == "" || !guard.Config(base) {
 		return false
 	}
 	return guard.Fold(filepath.Base(dir)) == ".git" || host.Exists(dir+"HEAD")

@@ -165,7 +165,7 @@ func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
 	key := loopKey{ID: guard.ID{Dev: st.Dev, Ino: st.Ino}}
 	switch v := s.verdict(n, name); v.Action {
 	case guard.Guard:
-		key.ro = true
+		key.ro, key.config = true, st.Mode&unix.S_IFMT == unix.S_IFREG && n.zone.Git() && guard.Config(name)
 	case guard.Check, guard.Index:
 		key.ro, key.mode = true, st.Mode&unix.S_IFMT == unix.S_IFREG
 		key.config = key.mode && v.Action == guard.Check
