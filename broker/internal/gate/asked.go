@@ -39,6 +39,7 @@ type Asked struct {
 	closed  error
 	listing sync.Once
 	hides   func(p string, st *unix.Stat_t) bool
+	names   *request.NameGate // nil: nothing is shown
 	mu      sync.Mutex
 	told    map[string]bool // of what is hidden
 }
@@ -59,7 +60,7 @@ const maxTold = 256
 
 // Serve answers for the places of o on fd, which it owns.
 func (g *Asked) Serve(fd int, o askfs.Options) (err error) {
-	o.Ask, o.Hidden, o.Outside = g.ask, g.hidden, g.Outside
+	o.Ask, o.Hidden, o.Outside, o.Config = g.ask, g.hidden, g.Outside, g.config
 	if g.server, err = askfs.New(fd, o); err == nil {
 		go g.server.Serve()
 	}
@@ -142,6 +143,12 @@ func (g *Asked) hidden(pid uint32, p string, st *unix.Stat_t, told bool) bool {
 	return true
 }
 
+// config says whether a file that was allowed is a repository's configuration.
+func (g *Asked) config(p string) bool {
+	g.listing.Do(g.list)
+	return g.names != nil && g.names.Config(p)
+}
+
 // list finds out what is never shown: it, all below it, and each other name of a file.
 func (g *Asked) list() {
 	g.told = map[string]bool{}
@@ -151,6 +158,7 @@ func (g *Asked) list() {
 		g.hides = func(string, *unix.Stat_t) bool { return true }
 		return
 	}
+	g.names = names
 	files := map[File]bool{}
 	for _, p := range list {
 		var st unix.Stat_t
@@ -159,7 +167,7 @@ func (g *Asked) list() {
 		}
 	}
 	g.hides = func(p string, st *unix.Stat_t) bool {
-		return files[File{Dev: st.Dev, Ino: st.Ino}] || names.Hides(p) ||
+		return files[File{Dev: st.Dev, Ino: st.Ino}] || names.Hides(p) || names.Other(p) ||
 			slices.ContainsFunc(list, func(h string) bool { return host.Within(p, h) })
 	}
 }

@@ -83,6 +83,9 @@ func (s *Server) reopen(cancel <-chan struct{}, n *node, in *fuse.OpenIn, flags 
 		return fuse.EACCES
 	}
 	file, err := names.Reopen(fd, flags|unix.O_NOCTTY|unix.O_NONBLOCK)
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && s.opts.Config != nil && s.opts.Config(n.path()) {
+		file, err = names.Shown(file, nil)
+	}
 	if err != nil {
 		return fuse.ToStatus(err)
 	}

@@ -41,6 +41,8 @@ type Options struct {
 	Ask   grants.Ask
 	// Hidden says whether what has a path is never shown, whatever anybody says. Told: somebody named it.
 	Hidden func(pid uint32, path string, st *unix.Stat_t, told bool) bool
+	// Config says whether what has a path is a repository's configuration, which is read without its credentials.
+	Config func(path string) bool
 	// Outside is the process that the file system knows as pid; 0: it is gone.
 	Outside func(pid uint32) uint32
 	Log     *log.Logger
