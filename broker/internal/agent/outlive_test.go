@@ -17,7 +17,8 @@ func TestAgentOutlives(t *testing.T) {
 	mounts = append(mounts, plan.Mount{Kind: plan.Dir, Target: "/m", Mode: 0o755},
 		plan.Mount{Kind: plan.Tmpfs, Target: "/m", Mode: 0o755, Size: 1 << 20, Inodes: 100},
 		plan.Mount{Kind: plan.File, Target: "/m/here", Mode: 0o644})
-	a, wait := guest(t, "[ -e /m/here ] && echo >/said/there; while [ -e /m/here ]; do sleep 0.05; done; echo gone", mounts...)
+	a, wait := guest(t, "[ -e /m/here ] && echo >/said/there; while [ -e /m/here ]; do sleep 0.05; done; echo gone",
+		mounts...)
 	must(t, a.Outlive([]string{"/m"}))
 	said("there")
 	must(t, unix.Kill(a.proc.pid, unix.SIGTERM))
