@@ -110,9 +110,11 @@ func (s *Server) temporary(p string) bool { return s.opts.Temporary != nil && s.
 
 // keep is table.keep for what is behind fd. What the session made itself and uses without a question, and what is
 // served to it, is kept as that and not as its path: whoever has looked it up goes on with it, whatever gets the name.
+// The former is its own: nobody is asked about that, whatever is done.
 // When most nodes hold a descriptor it is kept as its path.
-func (s *Server) keep(c *node, fd int, itself bool) *node {
+func (s *Server) keep(c *node, fd int, itself, own bool) *node {
 	if id, err := names.ID(fd); itself && err == nil && !s.full() {
+		c.own = own
 		c.id = s.nodes.pathID(c.path, c.typ, fmt.Sprint(id))
 		c.fd, _ = s.reopen(fd, unix.O_PATH)
 	}
@@ -172,7 +174,8 @@ func (s *Server) enterNew(c *node, fd int, mode uint32, out *fuse.EntryOut) fuse
 	if err := s.restoreMode(fd, &st, mode); err != nil {
 		return status(err)
 	}
-	if s.keep(c, fd, s.makings.Has(c.path, fd) && s.temporary(c.path)) == nil {
+	own := s.makings.Has(c.path, fd) && s.temporary(c.path)
+	if s.keep(c, fd, own, own) == nil {
 		return fuse.EIO
 	}
 	out.NodeId = c.id

@@ -33,7 +33,7 @@ func (s *Server) admit(cancel <-chan struct{}, h *fuse.InHeader, n *node, o gran
 	if s.isAgent(h) {
 		return veiled, fuse.OK
 	}
-	if n.fd >= 0 && o != grants.OpExec && s.temporary(s.now(n)) {
+	if n.own && o != grants.OpExec && s.temporary(s.now(n)) {
 		return itself, fuse.OK
 	}
 	dir := n.typ == unix.S_IFDIR
@@ -146,7 +146,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 	} else if code := s.statNode(c, fd, &out.Attr); code != fuse.OK {
 		return code
 	}
-	if s.keep(c, fd, seen == itself) == nil {
+	if s.keep(c, fd, seen == itself, own) == nil {
 		return fuse.EIO
 	}
 	out.NodeId = c.id

@@ -30,6 +30,7 @@ type node struct {
 	typ  uint32 // S_IFMT
 	ro   bool   // loop: named by a Guard or Check rule, or below one
 	text bool   // loop: named by a Text rule
+	own  bool   // gated: see Server.keep
 	// static, loop and what is kept as itself (Server.keep): the host object, O_PATH; -1 where there is none, and where it
 	// is opened for each request
 	fd   int
