@@ -34,31 +34,46 @@ func (w *Watcher) repository(d dir, name string, isDir bool) {
 	}
 }
 
-// settings has those of a repository's directory looked after. A worktree's has those of another one.
+// settings has those of a repository's directory looked after. A worktree's has those of another one; that it is one it
+// says later than it is found.
 func (w *Watcher) settings(d dir, git string) {
 	w.config(git + "/config")
+	w.config(git + "/config.worktree")
 	if _, text, err := host.PeekPlain(git+"/commondir", maxText); err == nil {
-		common := path.Join(git, strings.TrimRight(string(text), "\n"))
-		if w.config(git + "/config.worktree"); host.Within(common, d.Path) {
+		if common := path.Join(git, strings.TrimRight(string(text), "\n")); host.Within(common, d.Path) {
 			w.config(common + "/config")
 		}
 	}
 }
 
-// config watches the directory of a configuration, whose own file may be replaced, and the one above, where the host
-// may put another repository, or the first; where that is missing, the next above. It has what is there now looked at.
+// config watches for a configuration, and has what is there now looked at.
 func (w *Watcher) config(p string) {
-	git := path.Dir(p)
-	err := w.watchFor(git, path.Base(p), p)
-	for e := error(unix.ENOENT); host.NotExist(e) && git != "/"; git = path.Dir(git) {
-		if e = w.watchFor(path.Dir(git), path.Base(git), p); e == nil && host.NotExist(err) {
-			err = nil
-		}
-	}
-	if err != nil {
+	if err := w.watchWay(p); err != nil {
 		w.warn("watching " + p + ": " + err.Error() + ": what the host puts there is not seen, and no credential hidden")
 	}
 	w.Changed(p)
+}
+
+// watchWay watches the directory of a configuration, whose own file may be replaced, and the one above, where the host
+// may put another repository, or the first; where that is missing, the next above.
+func (w *Watcher) watchWay(p string) error {
+	var err error
+	for range maxTries {
+		err = w.watchFor(path.Dir(p), path.Base(p), p)
+		above, at := error(unix.ENOENT), p
+		for host.NotExist(above) && path.Dir(at) != "/" {
+			at = path.Dir(at)
+			above = w.watchFor(path.Dir(at), path.Base(at), p)
+		}
+		if !host.NotExist(err) || above != nil {
+			return err
+		}
+		if _, gone := (host.FS{}).Lstat(at); gone != nil {
+			return nil
+		}
+		// it has come since it was missed, and before it was watched for
+	}
+	return err
 }
 
 // watchFor watches a directory for a name that is about a configuration.

@@ -4,6 +4,7 @@ package late
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path"
 	"sync"
@@ -40,6 +41,49 @@ func TestLooksAgainInSilence(t *testing.T) {
 	}
 	if len(said) != 2 || said[0] == said[1] {
 		t.Errorf("each of two files has to be warned of once: %q", said)
+	}
+}
+
+// TestSettingsOfAWorktree: that a directory is a worktree's is said after the file .git that leads to it, and its
+// settings come later still.
+func TestSettingsOfAWorktree(t *testing.T) {
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	top := t.TempDir()
+	git := top + "/main/.git/worktrees/tree"
+	for _, dir := range [...]string{git, top + "/tree"} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(p, text string) {
+		t.Helper()
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(top+"/tree/.git", "gitdir: "+git+"\n")
+	looked := map[string]int{}
+	w := &Watcher{fd: fd, said: map[string]bool{}, configs: map[int32]map[string][]string{}, Options: Options{
+		Changed: func(p string) { looked[path.Base(p)]++ }, Warn: func(text string) { t.Error(text) }}}
+	w.repository(dir{&Tree{Path: top, Granted: top}, top + "/tree", nil}, ".git", false)
+	before := maps.Clone(looked)
+	for _, name := range [...]string{"commondir", "config.worktree", "other"} {
+		write(git+"/"+name, "../..\n")
+	}
+	buf := make([]byte, 1<<12)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.events(buf[:n]); looked["config.worktree"] == before["config.worktree"] {
+		t.Error("the settings of the worktree are not looked at")
+	}
+	if looked["config"] != before["config"] || looked["other"] > 0 { // the control
+		t.Errorf("looked at %v, before %v", looked, before)
 	}
 }
 
