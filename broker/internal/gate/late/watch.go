@@ -144,11 +144,19 @@ func (w *Watcher) added() bool {
 	return !w.closed.Load()
 }
 
-// Close ends the watch, and waits until it has. What fails meanwhile fails because the session is over: no warning.
+// closing is how long Close waits.
+const closing = 2 * time.Second
+
+// Close ends the watch, and waits until it has, but for one that hangs in a file system which does not answer. What
+// fails meanwhile fails because the session is over: no warning.
 func (w *Watcher) Close() {
 	w.closed.Store(true)
 	w.signal()
-	<-w.ended
+	select {
+	case <-w.ended:
+	case <-time.After(closing):
+		return
+	}
 	_ = inotify.Close(w.fd, func() error { return unix.Close(w.fd) })
 	unix.Close(w.wake)
 }
