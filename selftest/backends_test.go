@@ -63,7 +63,8 @@ func holdings() []holding {
 		{what: "what `/proc` says of the host: connections, queues, mounts, names of keys", loss: "processes",
 			try: "! grep -q granted/s /proc/net/unix && ! grep -qw $KEY /proc/sysvipc/shm"},
 		{what: "signals to processes outside", loss: "signals", try: "! kill -0 $HOST"},
-		{what: "nothing outlives the session", try: "setsid sleep 94.$HOST >/dev/null 2>&1 & true"},
+		{what: "nothing outlives the session", try: "setsid sleep 94.$HOST >/dev/null 2>&1 & " +
+			"for i in $(seq 500); do grep -qs sleep /proc/$!/comm && break; done; true"}, // it runs before the session ends
 		{what: "no network", try: "! " + python(`import socket; socket.create_connection(("127.0.0.1", `+"'$PORT'"+`))`)},
 		{what: "127.0.0.1 and unix sockets inside", loss: "loopback and sockets|files in a virtual machine",
 			try: python(`import os, socket

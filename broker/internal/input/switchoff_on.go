@@ -32,7 +32,7 @@ func switchOff(h request.Hooks, env []string, in *planner.Input) {
 		in.Env = env
 	}
 	if off("secrets") {
-		in.Hides = nil
+		in.Hides, in.NoSecrets = nil, true
 	}
 	if off("guard") {
 		in.NoGuard = true

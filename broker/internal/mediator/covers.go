@@ -127,12 +127,15 @@ func (md *Mediator) judgedTrees() (trees []*late.Tree) {
 
 // readTrees are those that are only read.
 func (md *Mediator) readTrees() (trees []*late.Tree) {
+	if md.in.NoGuard || md.in.NoSecrets {
+		return nil
+	}
 	shown := md.in.Shown()
 	for i := range md.plan.Mounts {
 		m := &md.plan.Mounts[i]
 		st, err := md.in.FS.Lstat(m.Source)
 		if m.Kind != plan.Bind || m.Access != plan.ReadOnly || m.Why == planner.NativeWhy || err != nil ||
-			st.Type != host.Dir || md.in.NoGuard {
+			st.Type != host.Dir {
 			continue
 		}
 		if top := shown(m.Source); top != "" {

@@ -192,6 +192,7 @@ type Input struct {
 	Masked      []Masked        // see Refer
 	Configs     []string        // configurations of repositories that are shown, where a credential may appear
 	NoGuard     bool            // test builds only: the project is bound as it is
+	NoSecrets   bool            // test builds only: no secrets are looked for in trees that are read
 	// canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
 	Ungranted []string
 	Losses    []Loss // what was lost before planning began
