@@ -65,7 +65,7 @@ func (md *Mediator) watch(trees []*late.Tree) {
 	hidden, places := md.hidden(), md.placed()
 	var err error
 	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
-		Making: &md.making, Sockets: &md.sockets, Linked: md.linked,
+		Making: &md.making, Sockets: &md.sockets, Door: md.door, Linked: md.linked,
 		Skip:   func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
 		Hidden: func(p, granted string) bool { return hidden[md.plan.Inside(p)] || md.listed(p, granted) },
 		Cover:  md.cover, Mounted: md.mounted,
@@ -79,6 +79,11 @@ func (md *Mediator) watch(trees []*late.Tree) {
 // program may have made it.
 func (md *Mediator) listed(p, granted string) bool {
 	return md.Listed != nil && request.GuardedTop(md.plan, md.plan.Inside(granted)) == nil && md.Listed(p, granted)
+}
+
+// door says whether a socket was granted.
+func (md *Mediator) door(p string) bool {
+	return slices.ContainsFunc(md.in.Grants, func(g planner.Grant) bool { return g.Socket && g.Path == md.plan.Inside(p) })
 }
 
 // Shown has a directory watched that an answer has mounted for reading.

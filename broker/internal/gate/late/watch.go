@@ -46,6 +46,8 @@ type Options struct {
 	Secrets *secrets.Judge
 	// Sockets are those that the session has bound: others are the host's, and covered like secrets.
 	Sockets *guard.Made
+	// Door says of the path of a socket of the host's whether it was granted. May be nil: none was.
+	Door func(p string) bool
 	// Linked says of a path in a directory that was granted whether it is another name of a secret. May be nil: none is.
 	Linked func(p, granted string) bool
 	// Making is held by the session while it makes something under the name of a secret, until that is known to be
@@ -353,8 +355,8 @@ func (w *Watcher) find(d dir, p string, secret bool) (standing, bool) {
 	f, st := names.Keeper{Judge: w.Secrets}.Finding(names.Name{Top: d.Granted,
 		Path: func() string { return strings.TrimPrefix(p, d.Granted+"/") }}, fd)
 	is := standing{guard.ID{Dev: st.Dev, Ino: st.Ino, Born: st.Born}, st.Type}
-	return is, secret && f.Hidden || w.hides(d, p) || is.typ == host.Socket && !w.Sockets.Has(is.ID) ||
-		w.linked(d, p)
+	return is, secret && f.Hidden || w.hides(d, p) || w.linked(d, p) ||
+		is.typ == host.Socket && !w.Sockets.Has(is.ID) && (w.Door == nil || !w.Door(p))
 }
 
 // cover covers an object at a path, unless something is mounted there.
