@@ -327,7 +327,8 @@ func TestGuardedOpenConfig(t *testing.T) {
 		old=$(cat .git/config); case $old in *SECRET*) exit 3 ;; *example.org*) ;; *) exit 4 ;; esac
 		mv .git/new .git/config; exec 7<.git/config; echo >.git/new; mv .git/new .git/config; test "$(cat .git/config)" = ""
 		for fd in 5 6 7; do
-			test $(stat -L -c %s /proc/self/fd/$fd) = $(cat /proc/self/fd/$fd | wc -c); test $(stat -L -c %h /proc/self/fd/$fd) = 0
+			test $(stat -L -c %s /proc/self/fd/$fd) = $(cat /proc/self/fd/$fd | wc -c)
+			test $(stat -L -c %h /proc/self/fd/$fd) = 0
 			test -r /proc/self/fd/$fd; stat -L -f /proc/self/fd/$fd >/dev/null; chmod 600 /proc/self/fd/$fd
 		done
 		test "$(cat <&5)" = "$old"; test "$(cat <&6)" = "$(cat <&7)"`)

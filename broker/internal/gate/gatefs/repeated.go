@@ -125,13 +125,7 @@ func (t *table) ghost(typ uint32) *node {
 // standInAttr says of what has lost its name what is true of it: the kernel takes what is beyond the size from whoever
 // has it mapped (SIGBUS).
 func (s *Server) standInAttr(n *node) (out fuse.Attr) {
-	fd := n.fd
-	if fd < 0 {
-		if fd = s.files.dup(n); fd >= 0 {
-			defer unix.Close(fd)
-		}
-	}
-	if fd < 0 || s.statNode(n, fd, &out) != fuse.OK {
+	if n.fd >= 0 && s.statNode(n, n.fd, &out) != fuse.OK || n.fd < 0 && !s.statHeld(n, &out) {
 		out = fuse.Attr{Ino: n.id}
 	}
 	out.Mode, out.Nlink = n.typ|0o600, 1
