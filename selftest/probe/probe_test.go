@@ -210,3 +210,20 @@ func TestSweepIsWide(t *testing.T) {
 		t.Errorf("only %d calls", len(seen))
 	}
 }
+
+// A process inside that happens to have the host process's number is waited for, and no reason to leave the act out.
+func TestForeignWaitsForTheNumber(t *testing.T) {
+	cmd := exec.Command("sleep", "0.2")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	o := foreign([]string{itoa(cmd.Process.Pid)})
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if o.Errno != "ESRCH" {
+		t.Errorf("%q %v %v", o.Errno, o.Detail, o.Skip)
+	}
+}
