@@ -2,6 +2,7 @@ package guard
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -58,19 +59,46 @@ func command(key, text, top, home string) (out []Reference) {
 // maxVariables bounds the settings of git that are read of an environment.
 const maxVariables = 1000
 
-// InEnvironment is References for an environment: the settings of git in it, and variables by which git, and shells
-// that it starts, run something.
-func InEnvironment(lookup func(name string) string, top, home string) []Reference {
-	var settings []entry
-	n, _ := strconv.Atoi(lookup("GIT_CONFIG_COUNT"))
-	for i := range min(n, maxVariables) {
-		key, at := lookup("GIT_CONFIG_KEY_"+strconv.Itoa(i)), "GIT_CONFIG_VALUE_"+strconv.Itoa(i)
-		if first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.'); first > 0 {
-			key = strings.ToLower(key[:first]) + key[first:last] + strings.ToLower(key[last:])
-			settings = append(settings, entry{key: key, value: lookup(at)})
+// forAll are the files in which the person and the machine tell git what to do in every repository, wherever git is
+// told that they are. It takes relative paths from where it is, and knows no ~ there.
+func forAll(lookup func(name string) string, top, home string) (out []Reference) {
+	add := func(p string) {
+		if !path.IsAbs(p) {
+			p = path.Join(top, p)
+		}
+		out = append(out, Reference{Key: "git's configuration for all repositories", Path: p, Config: true, Dir: true})
+	}
+	for _, p := range [...]string{"/etc/gitconfig", home + "/.config/git/config", home + "/.gitconfig"} {
+		add(p)
+	}
+	if xdg := lookup("XDG_CONFIG_HOME"); xdg != "" {
+		add(xdg + "/git/config")
+	}
+	for _, name := range [...]string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
+		if file := lookup(name); file != "" {
+			add(file)
 		}
 	}
-	out := references(settings, top, top, home)
+	return out
+}
+
+// InEnvironment is References for an environment: the settings of git for all repositories, and variables by which git,
+// and shells that it starts, run something.
+func InEnvironment(lookup func(name string) string, top, home string) []Reference {
+	settings := parameters(lookup("GIT_CONFIG_PARAMETERS"))
+	n, _ := strconv.Atoi(lookup("GIT_CONFIG_COUNT"))
+	for i := range min(n, maxVariables) {
+		at := strconv.Itoa(i)
+		settings = append(settings, entry{key: lookup("GIT_CONFIG_KEY_" + at), value: lookup("GIT_CONFIG_VALUE_" + at)})
+	}
+	for i, s := range settings {
+		first, last := strings.IndexByte(s.key, '.'), strings.LastIndexByte(s.key, '.')
+		if first > 0 {
+			settings[i].key = strings.ToLower(s.key[:first]) + s.key[first:last] + strings.ToLower(s.key[last:])
+		}
+	}
+	settings = slices.DeleteFunc(settings, func(s entry) bool { return strings.IndexByte(s.key, '.') < 1 })
+	out := append(forAll(lookup, top, home), references(settings, top, top, home)...)
 	for _, name := range [...]string{"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL", "EDITOR", "GIT_PAGER", "PAGER",
 		"LESSOPEN", "LESSCLOSE", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_PROXY_COMMAND", "GIT_ASKPASS", "SSH_ASKPASS",
 		"GIT_EXTERNAL_DIFF"} {
@@ -83,6 +111,43 @@ func InEnvironment(lookup func(name string) string, top, home string) []Referenc
 		}
 	}
 	return out
+}
+
+// parameters are the settings of git -c, as it hands them on: 'key'='value', or 'key=value' by versions before 2.31.
+// Git stops at what is neither.
+func parameters(text string) (out []entry) {
+	for text = strings.TrimLeft(text, spaces); text != ""; text = strings.TrimLeft(text, spaces) {
+		key, rest, ok := unquote(text)
+		if !ok {
+			break
+		}
+		s := entry{key: key}
+		if after, both := strings.CutPrefix(rest, "="); !both {
+			s.key, s.value, _ = strings.Cut(key, "=")
+		} else if rest = after; strings.HasPrefix(rest, "'") {
+			if s.value, rest, ok = unquote(rest); !ok {
+				break
+			}
+		}
+		out, text = append(out, s), rest
+	}
+	return out
+}
+
+const spaces = " \t\n\v\f\r"
+
+// unquote takes a word of a shell's from the start of s, as git quotes it: 'it'\”s'.
+func unquote(s string) (word, rest string, ok bool) {
+	for {
+		part, after, closed := strings.Cut(strings.TrimPrefix(s, "'"), "'")
+		if word += part; s == "" || s[0] != '\'' || !closed {
+			return "", "", false
+		}
+		if len(after) < 3 || after[0] != '\\' || after[1] != '\'' && after[1] != '!' || after[2] != '\'' {
+			return word, after, true
+		}
+		word, s = word+after[1:2], after[2:]
+	}
 }
 
 // isData says whether a setting names places and files that are only read as data.

@@ -57,13 +57,22 @@ func TestInEnvironment(t *testing.T) {
 			"ENV": "production"}, []string{"/usr/bin/lesspipe", "/p/usr/bin/lesspipe"}},
 		{map[string]string{"GIT_SSH_COMMAND": "./ssh.sh -v", "BASH_ENV": "env.sh", "ENV": "~/sh/env", "GIT_EXEC_PATH": "b"},
 			[]string{"/p/ssh.sh", "/p/b", "/p/env.sh", "/h/sh/env"}},
+		{map[string]string{"GIT_CONFIG_PARAMETERS": `'core.hooksPath'='hk' 'filter.X.clean'='it'\''s/c.sh' 'a.b'=`}, []string{
+			"/p/hk", "/p/s/c.sh"}},
+		{map[string]string{"GIT_CONFIG_PARAMETERS": "'Core.hooksPath=hk'\t'alias.x=!./x.sh' "}, []string{"/p/hk", "/p/x.sh"}},
+		{map[string]string{"GIT_CONFIG_PARAMETERS": "core.hooksPath=hk"}, nil},
+		{map[string]string{"GIT_CONFIG_PARAMETERS": "'core.hooksPath'='hk' 'core.fsmonitor'='./x"}, []string{"/p/hk"}},
+		{map[string]string{"GIT_CONFIG_GLOBAL": "cfg", "GIT_CONFIG_SYSTEM": "~/cfg", "XDG_CONFIG_HOME": ".config"}, []string{
+			"/p/.config/git/config", "/p/cfg", "/p/~/cfg"}},
+		{map[string]string{"GIT_CONFIG_GLOBAL": "/h/cfg", "GIT_CONFIG_SYSTEM": ""}, []string{"/h/cfg"}},
 	} {
 		var got []string
+		always := []string{"/etc/gitconfig", "/h/.config/git/config", "/h/.gitconfig"}
 		for _, r := range InEnvironment(func(name string) string { return c.env[name] }, "/p", "/h") {
 			got = append(got, r.Path)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%q: got %q, want %q", c.env, got, c.want)
+		if want := append(always, c.want...); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", c.env, got, want)
 		}
 	}
 }

@@ -56,21 +56,6 @@ func (r *Referred) in(dir string) (pattern string, named bool) {
 	return rest, rest == ""
 }
 
-// GitSettings are the files in which the person and the machine tell git what to do in every repository, wherever git
-// is told that they are.
-func GitSettings(env []string, home string) []string {
-	out := []string{"/etc/gitconfig", home + "/.config/git/config", home + "/.gitconfig"}
-	if xdg := host.Lookup(env, "XDG_CONFIG_HOME"); path.IsAbs(xdg) {
-		out = append(out, xdg+"/git/config")
-	}
-	for _, name := range [...]string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
-		if file := host.Lookup(env, name); path.IsAbs(file) && !slices.Contains(out, file) {
-			out = append(out, file)
-		}
-	}
-	return out
-}
-
 // ReferredIn are rules about what Refer has found below a directory.
 func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 	for i := range in.Referred {
@@ -91,7 +76,7 @@ func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 // outside. It is a *Refusal if a setting cannot be read that somebody inside could make readable.
 func (in *Input) Refer(env []string) error {
 	in.Outside = env
-	settings, configs := GitSettings(env, in.Facts.Home), in.topConfigs()
+	configs := in.topConfigs()
 	in.atHome(env)
 	at, err := guard.Anywhere()
 	if err != nil { // the gate cannot judge by these rules either, and says so
@@ -99,11 +84,6 @@ func (in *Input) Refer(env []string) error {
 	}
 	for _, top := range in.trees(Write) {
 		r := referrer{in: in, top: top, at: at, left: maxConfigs}
-		for _, file := range settings {
-			r.add(file, "it is git's configuration for all repositories", true)
-			r.config(file, top)
-		}
-		r.refers(guard.InEnvironment(func(name string) string { return host.Lookup(env, name) }, top, in.Facts.Home), top)
 		repositories, all := r.repositories()
 		for _, dir := range repositories {
 			r.repository(dir)
@@ -202,8 +182,14 @@ type referrer struct {
 	linked  map[host.Stat]string // what is guarded, or git runs, and has other names, by device and number
 }
 
-// repository reads the settings of what is at dir.
+// repository reads the settings of what is at dir, and those for all repositories, whose relative paths git takes from
+// there.
 func (r *referrer) repository(dir string) {
+	left, lookup := r.left, func(name string) string { return host.Lookup(r.in.Outside, name) }
+	r.refers(guard.InEnvironment(lookup, dir, r.in.Facts.Home), dir)
+	if dir != r.top { // those have been read
+		r.left = left
+	}
 	own := r.gitDir(dir)
 	_, err := r.in.FS.Lstat(own + "/HEAD")
 	if r.in.unreadable(own, err); err == nil {

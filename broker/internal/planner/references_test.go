@@ -53,3 +53,29 @@ func TestReferBounds(t *testing.T) {
 		t.Errorf("beyond the bound: refers to %v, losses %v", in.Referred, in.Losses)
 	}
 }
+
+// TestReferInEachRepository: relative places of settings for all repositories are meant in each of them, and so is a
+// file of such settings whose own place is relative.
+func TestReferInEachRepository(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	for name, text := range map[string]string{"sub/.git/HEAD": "x", "cfg": "[core]\n\tfsmonitor = ./first\n",
+		"sub/cfg": "[core]\n\tfsmonitor = ./second\n", "plain/cfg": "[core]\n\tfsmonitor = ./third\n"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := &Input{FS: host.NewCache(), Grants: []Grant{{Path: top, Mode: Write}}}
+	if err := in.Refer([]string{"GIT_CONFIG_GLOBAL=cfg", "GIT_CONFIG_PARAMETERS='core.hooksPath'='hk'"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"cfg": true, "first": true, "hk": true, "sub/cfg": true, "sub/second": true,
+		"sub/hk": true, "sub/first": false, "plain/cfg": false, "plain/third": false, "plain/hk": false} {
+		if got := slices.ContainsFunc(in.Referred, func(r Referred) bool { return r.Path == top+"/"+name }); got != want {
+			t.Errorf("%s is guarded: %t, want %t", name, got, want)
+		}
+	}
+}
