@@ -6,11 +6,14 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 const (
@@ -52,13 +55,8 @@ func (n *Network) holdPacket(f flow, packet []byte) {
 // decideHeld asks about a destination, opens or closes it, and lets the packets go on: to where they want, or into the
 // refusal.
 func (n *Network) decideHeld(dst netip.AddrPort, f flow) {
-	host := n.names.nameOf(dst.Addr())
-	isName := host != ""
-	if !isName {
-		host = dst.Addr().String()
-	}
 	by := n.raw
-	allowed, err := n.openHeld(dst, f, host, isName)
+	allowed, err := n.openHeld(dst, f)
 	if err == nil && !allowed {
 		by = n.back // who decided has recorded it
 		err = n.rules.refuse(dst, denyLife)
@@ -68,8 +66,8 @@ func (n *Network) decideHeld(dst netip.AddrPort, f flow) {
 	delete(n.held, dst)
 	n.mu.Unlock()
 	if err != nil {
-		n.o.Note(Event{Op: "connect", Host: host, Addr: dst.Addr(), Port: dst.Port(), Proto: "tcp", Failed: true,
-			Reason: err.Error()})
+		n.o.Note(Event{Op: "connect", Host: n.names.nameOf(dst.Addr()), Addr: dst.Addr(), Port: dst.Port(), Proto: "tcp",
+			Failed: true, Reason: err.Error()})
 		return
 	}
 	for _, p := range packets {
@@ -78,25 +76,21 @@ func (n *Network) decideHeld(dst netip.AddrPort, f flow) {
 }
 
 // openHeld asks about a destination, and opens it. What decides about it may change while a person is waited for.
-func (n *Network) openHeld(dst netip.AddrPort, f flow, host string, isName bool) (allowed bool, err error) {
-	for opened := false; ; opened = true {
+func (n *Network) openHeld(dst netip.AddrPort, f flow) (allowed bool, err error) {
+	for opened := ""; ; {
 		made := n.rules.times()
-		v := n.o.Ask(n.ctx, n.whois(who{f.src, "tcp"}).ask(host, dst.Port()))
+		hosts := n.led(dst)
+		v, life := n.askAll(n.whois(who{f.src, "tcp"}), hosts, dst.Port())
 		if v.Decision != decide.Allow {
-			if opened {
-				n.shut(host)
+			if opened != "" {
+				n.shut(opened)
 			}
 			return false, nil
 		}
-		life := keptLife
-		switch {
-		case !v.Life.Lasts():
-			life = onceLife
-		case v.Life == decide.Until:
-			life = max(time.Second, min(life, time.Until(v.Until)))
-		}
-		list := n.answered(v, dst.Port(), isName)
-		n.names.recordOpened(host, []netip.Addr{dst.Addr()}, judgement{ports: list}, life) // before it is open
+		list := n.answered(v, dst.Port(), !slices.Contains(hosts, dst.Addr().String()))
+		opened = together(hosts)
+		// before it is open
+		n.names.recordOpened(opened, []netip.Addr{dst.Addr()}, judgement{ports: list}, life)
 		if err = n.rules.admit([]netip.Addr{dst.Addr()}, list, life, made); err == nil {
 			err = n.rules.answer(dst, life, made)
 		}
@@ -104,6 +98,56 @@ func (n *Network) openHeld(dst netip.AddrPort, f flow, host string, isName bool)
 			return true, err
 		}
 	}
+}
+
+// led are those that a connection to an address may be meant for, which nobody can tell: all names that led there, and
+// the address where none did, where there are too many, or where a rule asks about it.
+func (n *Network) led(dst netip.AddrPort) (hosts []string) {
+	hosts = n.names.namesOf(dst.Addr())
+	address := dst.Addr().String()
+	switch {
+	case len(hosts) == 0 || len(hosts) > maxShared:
+		return []string{address}
+	case n.asksAbout(peer.Host{Addr: dst.Addr()}, dst.Port()):
+		return append([]string{address}, hosts...)
+	}
+	return hosts
+}
+
+// asksAbout says whether a rule asks about a name at a port, or about an address as such.
+func (n *Network) asksAbout(h peer.Host, port uint16) bool {
+	if n.o.Rules == nil || !n.asks() {
+		return false
+	}
+	match := n.o.Rules().Match
+	if match == nil {
+		return false
+	}
+	r, ok := match(policy.Query{Kind: policy.KindHost, Host: h, Port: int(port), Access: policy.Connect, Now: time.Now()})
+	_, about := r.Host().Prefix()
+	return ok && r.Decision == policy.Ask && (about || h.Name != "")
+}
+
+// askAll asks about each host: the verdict allows if all of them do, no more than each of them and for no longer.
+func (n *Network) askAll(by Program, hosts []string, port uint16) (v decide.Verdict, life time.Duration) {
+	life = keptLife
+	whole := true
+	for _, host := range hosts {
+		if v = n.o.Ask(n.ctx, by.ask(host, port)); v.Decision != decide.Allow {
+			return v, 0
+		}
+		switch {
+		case !v.Life.Lasts():
+			life = min(life, onceLife)
+		case v.Life == decide.Until:
+			life = max(time.Second, min(life, time.Until(v.Until)))
+		}
+		whole = whole && v.Scope == decide.Dir
+	}
+	if !whole {
+		v.Scope = decide.File
+	}
+	return v, life
 }
 
 // inject sends a packet again as it was, from inside.

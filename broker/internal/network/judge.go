@@ -87,21 +87,28 @@ func (n *Network) Reconsider() {
 	n.follow()
 	defer n.follow() // by the names that are left
 	for name, to := range n.names.opened() {
-		h, err := peer.Parse(name)
-		if err != nil {
-			continue
-		}
-		gone := h.Name != "" && to.listed && !n.listed(h).allow
-		if !gone && n.o.Stands != nil && h.Name != "" {
-			gone = n.o.Stands(hostAsk(name, 443)).Decision == decide.Deny
-		}
-		for _, p := range to.ports {
-			gone = gone || h.Name == "" && n.o.Stands(hostAsk(name, p.lo)).Decision != decide.Allow
-		}
-		if gone {
+		if slices.ContainsFunc(opening{name: name}.names(), func(host string) bool { return n.isOver(host, to) }) {
 			n.shut(name)
 		}
 	}
+}
+
+// isOver says whether the rules of this moment do not allow a name all that it opened without a question, or refuse it;
+// or whether they do not allow an address.
+func (n *Network) isOver(host string, to openedFor) bool {
+	h, err := peer.Parse(host)
+	switch {
+	case err != nil:
+		return false
+	case h.Name == "":
+		return slices.ContainsFunc(to.ports(), func(p ports) bool {
+			return n.o.Stands(hostAsk(host, p.lo)).Decision != decide.Allow
+		})
+	case n.o.Stands != nil && n.o.Stands(hostAsk(host, 443)).Decision == decide.Deny:
+		return true
+	}
+	now := n.listed(h).ports
+	return slices.ContainsFunc(to.listed, func(p ports) bool { return !slices.Contains(now, p) })
 }
 
 // follow has what is decided about addresses follow the rules, and says where that fails.

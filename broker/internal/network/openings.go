@@ -6,20 +6,28 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
-// opening is a name and an address that it led to; openedFor says for which ports and how long.
+// opening is a name and an address that it led to; openedFor says for which ports and how long. Where several were
+// asked about, names that share the address or the address itself, the name is all of them.
 type opening struct {
 	name string
 	addr netip.Addr
 }
 
+// together is the name of an opening of several.
+func together(names []string) string { return strings.Join(names, " ") }
+
+func (o opening) names() []string { return strings.Fields(o.name) }
+
 type openedFor struct {
-	ports  []ports
-	until  time.Time
-	listed bool // without a question
+	listed, answered []ports // without a question, and by an answer
+	until            time.Time
 }
+
+func (to openedFor) ports() []ports { return slices.Concat(to.listed, to.answered) }
 
 // led is a name that led to an address, with what it opened there.
 type led struct {
@@ -29,7 +37,7 @@ type led struct {
 
 // recordOpened notes what a name has opened.
 func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, life time.Duration) {
-	now, list := time.Now(), j.ports
+	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.openings) > maxEntries {
@@ -46,16 +54,27 @@ func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, li
 		o := opening{name, a}
 		to := r.openings[o]
 		if to.until.Before(now) {
-			to.ports = nil
+			to = openedFor{}
 		}
-		to.listed = j.listed
 		to.until = later(to.until, now.Add(life))
-		to.ports = append(to.ports[:len(to.ports):len(to.ports)], list...)
-		if len(to.ports) > 64 {
-			to.ports = list
+		if j.listed {
+			to.listed = join(to.listed, j.ports)
+		} else {
+			to.answered = join(to.answered, j.ports)
 		}
 		r.openings[o] = to
 	}
+}
+
+// join is a with what of b is not in it; a stays as it is.
+func join(a, b []ports) []ports {
+	out := slices.Clone(a)
+	for _, p := range b {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // ledTo are the names that led to addresses, which a program may still use.
@@ -66,8 +85,10 @@ func (r *resolver) ledTo(now time.Time) (out []led) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for o, to := range r.openings {
-		if o.name != o.addr.String() && to.until.After(now) {
-			out = append(out, led{o, to.ports})
+		for _, name := range o.names() {
+			if name != o.addr.String() && to.until.After(now) {
+				out = append(out, led{opening{name, o.addr}, to.ports()})
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b led) int {
@@ -83,15 +104,14 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// opened are the names that have opened something, and addresses that somebody was asked about: for which ports, and
-// whether they did without a question.
+// opened are the names that have opened something, and addresses that somebody was asked about: for which ports.
 func (r *resolver) opened() map[string]openedFor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := map[string]openedFor{}
 	for o, to := range r.openings {
 		all := out[o.name]
-		out[o.name] = openedFor{ports: append(all.ports, to.ports...), listed: all.listed || to.listed}
+		out[o.name] = openedFor{listed: join(all.listed, to.listed), answered: join(all.answered, to.answered)}
 	}
 	return out
 }
@@ -103,36 +123,36 @@ func (r *resolver) forgetOpenings(name string) map[netip.Addr][]ports {
 	defer r.mu.Unlock()
 	out := map[netip.Addr][]ports{}
 	for o := range r.openings {
-		if o.name == name {
+		if o.name == name || slices.Contains(o.names(), name) {
 			out[o.addr] = nil
 			delete(r.openings, o)
 		}
 	}
 	for o, to := range r.openings {
 		if keep, ok := out[o.addr]; ok && to.until.After(now) {
-			out[o.addr] = append(keep, to.ports...)
+			out[o.addr] = append(keep, to.ports()...)
 		}
 	}
-	for a, n := range r.names {
-		if n == name {
+	for a, list := range r.names {
+		if list = slices.DeleteFunc(list, func(n string) bool { return n == name }); len(list) == 0 {
 			delete(r.names, a)
+		} else {
+			r.names[a] = list
 		}
 	}
 	return out
 }
 
-// hasOpened says whether a name has led to an address and was allowed for the port, by TCP.
-func (r *resolver) hasOpened(name string, at netip.AddrPort) bool {
+// hasOpened says whether a name has led to an address and was allowed for the port, by TCP, and whether by an answer.
+func (r *resolver) hasOpened(name string, at netip.AddrPort) (opened, answered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to, ok := r.openings[opening{name, at.Addr()}]
-	if !ok || to.until.Before(time.Now()) {
-		return false
-	}
-	for _, p := range to.ports {
-		if !p.udp && p.contains(at.Port()) {
-			return true
+	holds := func(p ports) bool { return !p.udp && p.contains(at.Port()) }
+	for o, to := range r.openings {
+		if o.addr == at.Addr() && to.until.After(time.Now()) && slices.Contains(o.names(), name) {
+			opened = opened || slices.ContainsFunc(to.ports(), holds)
+			answered = answered || slices.ContainsFunc(to.answered, holds)
 		}
 	}
-	return false
+	return opened, answered
 }

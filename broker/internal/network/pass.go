@@ -112,7 +112,8 @@ func (p *passage) deny(name string, why error) error {
 
 // allowed says whether the connection may go to where a name led.
 func (p *passage) allowed(name string) error {
-	if !p.n.names.hasOpened(name, p.to) {
+	opened, answered := p.n.names.hasOpened(name, p.to)
+	if !opened {
 		return p.deny(name, fmt.Errorf("the connection names %s, which was not allowed or did not lead to this address",
 			name))
 	}
@@ -130,10 +131,33 @@ func (p *passage) allowed(name string) error {
 			return p.deny(name, errors.New(v.Reason))
 		}
 	}
+	if p.named() != name {
+		if v := p.ask(name, answered); v.Decision != decide.Allow {
+			return p.deny(name, errors.New(v.Reason))
+		}
+	}
 	p.mu.Lock()
 	p.name = name
 	p.mu.Unlock()
 	return nil
+}
+
+// ask asks what rules ask about: the address, and the name where the list, or a rule, opens more than that. The kernel
+// holds no packet of what is led here.
+func (p *passage) ask(name string, answered bool) decide.Verdict {
+	var hosts []string
+	if a := p.to.Addr(); p.n.asksAbout(peer.Host{Addr: a}, p.to.Port()) {
+		hosts = append(hosts, a.String())
+	}
+	if !answered && p.n.asksAbout(peer.Host{Name: name}, p.to.Port()) {
+		hosts = append(hosts, name)
+	}
+	if len(hosts) == 0 {
+		return decide.Verdict{Decision: decide.Allow}
+	}
+	v, _ := p.n.askAll(p.n.whois(p.from()), hosts, p.to.Port())
+	_ = p.in.SetReadDeadline(time.Now().Add(helloPatience)) // a person takes longer
+	return v
 }
 
 // named is the name that the connection was allowed for, "" as long as there is none.

@@ -33,8 +33,8 @@ type resolver struct {
 
 	mu       sync.Mutex
 	cache    map[key]*entry
-	names    map[netip.Addr]string // which name led to an address, the last one
-	openings map[opening]openedFor // what each name opened
+	names    map[netip.Addr][]string // which names led to an address, the last one at the end
+	openings map[opening]openedFor   // what each name opened
 	budget   map[string]*bucket
 	sent     map[string]bool // names that servers outside were asked about
 }
@@ -79,7 +79,7 @@ const (
 )
 
 func newResolver() *resolver {
-	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr]string{}, openings: map[opening]openedFor{},
+	return &resolver{cache: map[key]*entry{}, names: map[netip.Addr][]string{}, openings: map[opening]openedFor{},
 		budget: map[string]*bucket{}, sent: map[string]bool{}}
 }
 
@@ -252,16 +252,28 @@ func (r *resolver) open(ctx context.Context, name peer.Host, w who, a answer, j 
 		clear(r.names)
 	}
 	for _, ip := range a.addrs {
-		r.names[ip] = name.Name
+		list := slices.DeleteFunc(r.names[ip], func(n string) bool { return n == name.Name })
+		r.names[ip] = append(list[max(0, len(list)-maxShared):], name.Name)
 	}
 	return j, nil
 }
 
-// nameOf is the name that led to an address.
-func (r *resolver) nameOf(a netip.Addr) string {
+// maxShared bounds the names that are told apart at one address.
+const maxShared = 8
+
+// namesOf are the names that led to an address, the last one at the end; one more than maxShared are too many.
+func (r *resolver) namesOf(a netip.Addr) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.names[a]
+	return slices.Clone(r.names[a])
+}
+
+// nameOf is the last name that led to an address.
+func (r *resolver) nameOf(a netip.Addr) string {
+	if list := r.namesOf(a); len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return ""
 }
 
 func (r *resolver) cached(k key) (answer, bool) {

@@ -1,0 +1,169 @@
+//go:build linux
+
+package network
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/peer"
+)
+
+// asking is a network whose rules are those of a person. What it is asked is written down; refused is who is refused.
+func asking(t *testing.T, texts []string, refused ...string) (n *Network, asked *[]string) {
+	t.Helper()
+	s := policy.Store{}.With(policy.ScopeUser, hostRules(t, policy.ScopeUser, texts...)...)
+	n, asked = &Network{names: newResolver(), rules: &rules{}, ctx: t.Context()}, &[]string{}
+	n.closed.Store(&[]netip.Prefix{})
+	n.o.Note = func(Event) {}
+	n.o.Rules = func() Rules { return Rules{List: s.InForce(), Match: s.Match} }
+	n.o.Ask = func(_ context.Context, q decide.Ask) decide.Verdict {
+		*asked = append(*asked, q.Host)
+		if slices.Contains(refused, q.Host) {
+			return decide.Verdict{Reason: "refused"}
+		}
+		return decide.Verdict{Decision: decide.Allow, Life: decide.Session}
+	}
+	return n, asked
+}
+
+// TestNamedConnectionIsAskedAbout: where connections name their host, what a rule asks about waits for an answer in a
+// wider list, too: once for each connection. The controls are no rule, another port, and what an answer has opened.
+func TestNamedConnectionIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	at := netip.MustParseAddrPort("192.0.2.1:443")
+	for name, c := range map[string]struct {
+		rules    []string
+		answered bool
+		want     string
+	}{
+		"a rule": {rules: []string{"ask one.test:443"}, want: "one.test"}, "no rule": {},
+		"another port": {rules: []string{"ask one.test:8443", "ask 192.0.2.1:80"}},
+		"an answer":    {rules: []string{"ask one.test:443"}, answered: true},
+		"the address":  {rules: []string{"ask 192.0.2.0/24:443"}, answered: true, want: "192.0.2.1"},
+		"both":         {rules: []string{"ask 192.0.2.1", "ask *.test"}, want: "192.0.2.1 one.test"},
+		"everybody":    {rules: []string{"ask *"}, want: "one.test"},
+	} {
+		for _, refused := range []string{"", "192.0.2.1", "one.test"} {
+			n, asked := asking(t, c.rules, refused)
+			outer, in := loopback(t)
+			defer outer.Close()
+			defer in.Close()
+			n.names.recordOpened("one.test", []netip.Addr{at.Addr()}, judgement{listed: true,
+				ports: []ports{{lo: 1, hi: 9000}, {lo: 443, hi: 443, sni: true}}}, time.Hour)
+			if c.answered {
+				n.names.recordOpened("one.test", []netip.Addr{at.Addr()}, judgement{
+					ports: []ports{{lo: 443, hi: 443, sni: true}}}, time.Hour)
+			}
+			p := &passage{n: n, in: in, to: at}
+			err := p.allowed("one.test")
+			if open := refused == "" || !strings.Contains(c.want, refused); (err == nil) != open {
+				t.Errorf("%s: refusing %q: %v", name, refused, err)
+			}
+			if refused == "" {
+				_ = p.allowed("one.test") // the next request
+				if got := strings.Join(*asked, " "); got != c.want {
+					t.Errorf("%s: asked about %q, want %q", name, got, c.want)
+				}
+			}
+		}
+	}
+}
+
+// TestHeldConnectionIsOfAllThatLedThere: nobody can tell which of its names an address was meant by, so each of them
+// is asked about, and the address where a rule asks about it, whatever name leads there. The controls are one name and
+// none.
+func TestHeldConnectionIsOfAllThatLedThere(t *testing.T) {
+	t.Parallel()
+	at := netip.MustParseAddrPort("192.0.2.1:22")
+	many := []string{"a.test", "b.test", "c.test", "d.test", "e.test", "f.test", "g.test", "h.test", "i.test", "j.test"}
+	for name, c := range map[string]struct {
+		rules, names []string
+		want         string
+	}{
+		"no name": {want: "192.0.2.1"}, "one name": {names: []string{"a.test", "a.test"}, want: "a.test"},
+		"two names": {names: []string{"a.test", "b.test", "a.test"}, want: "b.test a.test"},
+		"too many":  {names: many, want: "192.0.2.1"},
+		"a rule about the address": {rules: []string{"ask 192.0.2.0/24:22"}, names: []string{"a.test"},
+			want: "192.0.2.1 a.test"},
+		"a rule about another port": {rules: []string{"ask 192.0.2.1:80"}, names: []string{"a.test"}, want: "a.test"},
+		"a rule about everybody":    {rules: []string{"ask *:22"}, names: []string{"a.test"}, want: "a.test"},
+	} {
+		n, asked := asking(t, c.rules)
+		n.names.admit = func([]netip.Addr, judgement, time.Duration) error { return nil }
+		for _, x := range c.names {
+			if _, err := n.names.open(t.Context(), peer.Host{Name: x}, who{}, answer{addrs: []netip.Addr{at.Addr()}},
+				judgement{allow: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v, _ := n.askAll(Program{}, n.led(at), at.Port())
+		if got := strings.Join(*asked, " "); v.Decision != decide.Allow || got != c.want {
+			t.Errorf("%s: asked about %q, want %q", name, got, c.want)
+		}
+	}
+	n, asked := asking(t, nil, "a.test")
+	if v, _ := n.askAll(Program{}, []string{"a.test", "b.test"}, 22); v.Decision == decide.Allow || len(*asked) != 1 {
+		t.Errorf("one of two is refused, %v were asked about: %v", *asked, v)
+	}
+}
+
+// TestWhatSeveralOpenedEndsWithEach: an answer about several ends with each of them, and what another name has opened
+// by itself is the control.
+func TestWhatSeveralOpenedEndsWithEach(t *testing.T) {
+	t.Parallel()
+	a := netip.MustParseAddr("192.0.2.1")
+	for _, gone := range []string{"a.test", "b.test", "192.0.2.1"} {
+		r := newResolver()
+		open := func(port uint16, names ...string) {
+			r.recordOpened(together(names), []netip.Addr{a}, judgement{ports: []ports{{lo: port, hi: port}}}, time.Hour)
+		}
+		open(22, "192.0.2.1", "a.test", "b.test")
+		open(80, "c.test")
+		if ok, answered := r.hasOpened("b.test", netip.AddrPortFrom(a, 22)); !ok || !answered {
+			t.Errorf("b.test has opened its port: %t, by an answer: %t", ok, answered)
+		}
+		if keep := r.forgetOpenings(gone)[a]; !slices.Equal(keep, []ports{{lo: 80, hi: 80}}) {
+			t.Errorf("without %s: %v", gone, keep)
+		}
+	}
+}
+
+// TestEachListedPortEnds: where several rules open ports of a name, the end of one is that of its ports; what else an
+// answer has opened changes nothing. The control is that nothing has ended.
+func TestEachListedPortEnds(t *testing.T) {
+	t.Parallel()
+	pattern := func(text string) peer.Pattern {
+		p, err := peer.ParsePattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		ended int // a port
+		want  bool
+	}{"nothing": {0, false}, "one": {8080, true}, "what was answered": {22, false}} {
+		n := &Network{names: newResolver()}
+		n.o.Hosts, n.o.Ruled = []peer.Pattern{pattern("a.test:80")}, []peer.Pattern{pattern("a.test:8080")}
+		n.o.Stands = func(q decide.Ask) decide.Verdict {
+			if q.Port == c.ended || q.Port == 443 {
+				return decide.Verdict{Decision: decide.AskHuman}
+			}
+			return decide.Verdict{Decision: decide.Allow}
+		}
+		to := []netip.Addr{netip.MustParseAddr("192.0.2.1")}
+		n.names.recordOpened("a.test", to, judgement{listed: true, ports: []ports{{lo: 80, hi: 80}, {lo: 8080, hi: 8080}}},
+			time.Hour)
+		n.names.recordOpened("a.test", to, judgement{ports: []ports{{lo: 22, hi: 22}}}, time.Hour)
+		if got := n.isOver("a.test", n.names.opened()["a.test"]); got != c.want {
+			t.Errorf("%s has ended: closed: %t", name, got)
+		}
+	}
+}
