@@ -99,12 +99,14 @@ func (o *Network) denied(p peer.Pattern, text string, store policy.Store) error 
 	if !ok || !slices.Contains(o.by.Request.AllowHosts, text) {
 		return nil
 	}
-	port, _ := p.Ports()
+	port, last := p.Ports()
 	r, ok := store.Match(policy.Query{Kind: policy.KindHost, Host: peer.Host{Addr: at.Addr()},
 		Port: cmp.Or(int(port), 443), Access: policy.Connect, Now: time.Now()})
 	of, address := r.Host().Prefix()
-	if !ok || r.Decision != policy.Deny || r.Origin.Scope != policy.ScopeOrg || address && of.Bits() > at.Bits() {
-		return nil
+	if lo, hi := r.Host().Ports(); !ok || r.Decision != policy.Deny || r.Origin.Scope != policy.ScopeOrg ||
+		address && of.Bits() > at.Bits() ||
+		lo != 0 && (lo > cmp.Or(port, 80) || hi < cmp.Or(last, 443) || p.ICMP() && (lo > 1 || hi < 65535)) {
+		return nil // not of all of it
 	}
 	return &planner.Refusal{What: "--allow-host " + quoting.Quote(text) + " is refused by the organisation: " +
 		quoting.ASCII(r.String()) + ", " + r.Origin.String(), Hint: "ask the administrator of this machine"}

@@ -270,7 +270,10 @@ func TestRulesOfTheOrganisationAboutAddresses(t *testing.T) {
 		{policy.ScopeOrg, "192.0.2.0/24:99", "192.0.2.0/25:99",
 			"is refused by the organisation: deny connect 192.0.2.0/24:99"},
 		{policy.ScopeOrg, "192.0.2.0", "192.0.2.0/24:99", ""}, {policy.ScopeOrg, "192.0.2.2:98", "192.0.2.2:99", ""},
-		{policy.ScopeUser, "192.0.2.2", "192.0.2.2:99", ""},
+		{policy.ScopeUser, "192.0.2.2", "192.0.2.2:99", ""}, {policy.ScopeOrg, "0.0.0.0/0:443", "192.0.2.0/24", ""},
+		{policy.ScopeOrg, "0.0.0.0/0:99", "192.0.2.0/24:99-100", ""},
+		{policy.ScopeOrg, "0.0.0.0/0:443", "192.0.2.0/24/icmp", ""},
+		{policy.ScopeOrg, "0.0.0.0/0:80-443", "192.0.2.0/24", "is refused by the organisation"},
 	} {
 		store := policy.Store{}.With(x.scope, rule(t, x.rule, policy.Deny, x.scope, time.Time{}))
 		o := &Network{by: Asked{Request: &request.Request{AllowHosts: []string{x.host}}}}

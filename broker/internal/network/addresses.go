@@ -72,8 +72,15 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, names []led) []decided 
 	all = slices.Compact(all)
 	var out []decided
 	for _, o := range names {
-		out = append(out, d.aboutLed(o, known)...)
+		list := d.aboutLed(o, known)
+		if slices.ContainsFunc(list, func(x decided) bool { return x.word == waits }) {
+			// nobody is asked about what is refused
+			itself := d.about(netip.PrefixFrom(o.addr, o.addr.BitLen()), peer.Host{Addr: o.addr}, known)
+			list = append(list, slices.DeleteFunc(itself, func(x decided) bool { return x.word != refused })...)
+		}
+		out = append(out, list...)
 	}
+	slices.SortStableFunc(out, func(a, b decided) int { return cmp.Compare(a.word, b.word) })
 	for i, p := range all {
 		if a, ok := apart(p, all[:i]); ok { // what holds there holds in all of p that is left
 			out = append(out, d.about(p, peer.Host{Addr: a}, known)...)
@@ -204,11 +211,9 @@ func (d *decider) verdict(h peer.Host, p ports) word {
 		return q.ICMP() || slices.ContainsFunc(portsOf(q, false), func(of ports) bool { return of.contains(p.lo) })
 	}
 	listed, allowed := slices.ContainsFunc(d.listed, covers), slices.ContainsFunc(d.allowed, covers)
-	var r policy.Rule
-	ruled := false
-	if d.rules.Match != nil {
-		r, ruled = d.rules.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: int(p.lo), Access: policy.Connect,
-			Now: d.now})
+	r, ruled := d.rule(h, int(p.lo))
+	if lo, hi := r.Host().Ports(); p.icmp && r.Decision == policy.Deny && lo != 0 && (lo > 1 || hi < 65535) {
+		r, ruled = d.rule(h, 0) // what is denied at some ports is no reason against ping
 	}
 	_, about := r.Host().Prefix()
 	switch {
@@ -226,6 +231,13 @@ func (d *decider) verdict(h peer.Host, p ports) word {
 		return passes
 	}
 	return unsaid
+}
+
+func (d *decider) rule(h peer.Host, port int) (r policy.Rule, ruled bool) {
+	if d.rules.Match == nil {
+		return r, false
+	}
+	return d.rules.Match(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect, Now: d.now})
 }
 
 // addresses writes what is decided about addresses. A session that carries labels is asked about what passes as well,
@@ -290,6 +302,24 @@ func (n *Network) redecide() error {
 	n.decided.Store(&now) // if not all of it acts, the next change is tried again
 	n.tellServed()
 	return err
+}
+
+// deniesAll says whether no port of an address is left that rules do not refuse.
+func (n *Network) deniesAll(a netip.Addr) bool {
+	list := n.decided.Load()
+	if list == nil {
+		return false
+	}
+	from := []uint16{1} // where another word may begin
+	for _, d := range *list {
+		if d.to.Contains(a) && !d.ports.udp && !d.ports.icmp && d.ports.lo > 1 {
+			from = append(from, d.ports.lo)
+		}
+		if d.to.Contains(a) && !d.ports.udp && !d.ports.icmp && d.ports.hi != 0 && d.ports.hi < 65535 {
+			from = append(from, d.ports.hi+1)
+		}
+	}
+	return !slices.ContainsFunc(from, func(port uint16) bool { return !n.isDenied(netip.AddrPortFrom(a, port)) })
 }
 
 // isDenied says whether a rule about the address itself refuses connections to it.

@@ -95,6 +95,13 @@ func TestRulesAboutAddresses(t *testing.T) {
 			"192.0.2.1:20": "refuse", "192.0.2.1:99": "refuse", "192.0.2.1:443": ""}},
 		"a question about a name": {asks: true, led: names, user: []string{"ask a.test:443"}, want: map[string]string{
 			"192.0.2.1:443": ""}},
+		"what is refused to another name": {asks: true, user: []string{"ask a.test:22", "deny b.test:22"},
+			led:  append(slices.Clone(names), led{opening{"b.test", netip.MustParseAddr("192.0.2.1")}, names[0].ports}),
+			want: map[string]string{"192.0.2.1:22": "refuse", "192.0.2.1:23": ""}},
+		"what is refused to everybody": {asks: true, led: names, user: []string{"ask *:22", "deny 192.0.2.1:22"},
+			want: map[string]string{"192.0.2.1:22": "refuse"}},
+		"what is refused to others": {asks: true, led: names, user: []string{"ask *:22", "deny 192.0.2.3:22"},
+			want: map[string]string{"192.0.2.1:22": "ask", "192.0.2.3:22": "refuse"}},
 		"a question that nobody answers": {all: true, led: names, user: []string{"ask a.test:443"}, want: map[string]string{
 			"192.0.2.1:443": "refuse"}},
 	} {
@@ -196,6 +203,46 @@ func TestRulesThatCannotBeWritten(t *testing.T) {
 			return d.to.Contains(netip.MustParseAddr(a)) && d.word == refused
 		}) {
 			t.Errorf("%s is reached by %v", a, now)
+		}
+	}
+}
+
+// TestDeniedPortsLeaveTheRest: what is denied at some ports closes those alone: not ping, and not the ports that a name
+// opens beside it. The controls are denied at every port.
+func TestDeniedPortsLeaveTheRest(t *testing.T) {
+	t.Parallel()
+	ping, err := peer.ParsePattern("192.0.2.0/24/icmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		org, user    string
+		ping, closed bool
+	}{
+		"one port, and a question to nobody": {"deny 0.0.0.0/0:443", "ask 192.0.2.1/32:80", true, false},
+		"two ports":                          {"deny 0.0.0.0/0:443", "deny 192.0.2.1:80", true, false},
+		"a narrower port":                    {"deny 192.0.2.0/24", "deny 192.0.2.1:80", false, true},
+		"every port":                         {"deny 192.0.2.1:*", "deny 192.0.2.9", false, true},
+		"it":                                 {"deny 192.0.2.1", "deny 192.0.2.9", false, true},
+		"all but one":                        {"deny 192.0.2.1:1-8442", "deny 192.0.2.1:8444-65535", true, false},
+		"in two parts":                       {"deny 192.0.2.1:1-8442", "deny 192.0.2.1:8443-65535", true, true},
+	} {
+		s := policy.Store{}.With(policy.ScopeOrg, hostRules(t, policy.ScopeOrg, c.org)...)
+		s = s.With(policy.ScopeUser, hostRules(t, policy.ScopeUser, c.user)...)
+		n := &Network{}
+		n.closed.Store(&[]netip.Prefix{})
+		list := (&decider{rules: Rules{List: s.InForce(), Match: s.Match}, now: time.Now()}).decideAddresses(
+			[]peer.Pattern{ping}, nil)
+		n.decided.Store(&list)
+		a := netip.MustParseAddr("192.0.2.1")
+		i := slices.IndexFunc(list, func(d decided) bool {
+			return d.to.Contains(a) && (d.ports.icmp || d.ports == ports{})
+		})
+		if got := i >= 0 && list[i].word == passes; got != c.ping {
+			t.Errorf("%s: ping passes: %t: %v", name, got, list)
+		}
+		if got := n.isClosed(a); got != c.closed {
+			t.Errorf("%s: names lead there: %t: %v", name, !got, list)
 		}
 	}
 }

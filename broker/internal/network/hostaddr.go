@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isClosed says whether names may not lead to an address: one that is denied where no port is named, and one of the
-// host or of a private network that no range opens.
+// isClosed says whether names may not lead to an address: one that is denied at all ports, and one of the host or of a
+// private network that no range opens.
 func (n *Network) isClosed(a netip.Addr) bool { return n.whyClosed(a) != "" }
 
 // whyClosed says what an address is to which names may not lead, "" of any other.
 func (n *Network) whyClosed(a netip.Addr) string {
 	switch {
-	case n.isDenied(netip.AddrPortFrom(a, 443)) && n.isDenied(netip.AddrPortFrom(a, 80)):
+	case n.deniesAll(a):
 		return "an address that a rule denies"
 	case !n.isOpened(a) && contains(*n.closed.Load(), a):
 		return closedReason
