@@ -22,17 +22,18 @@ import (
 
 // gate says to which addresses nothing is connected: the name of a host that was granted may lead anywhere.
 type gate struct {
-	mu           sync.Mutex
-	closed, open []netip.Prefix
-	decided      []decided
-	live         map[*outgoing]struct{} // connections
+	mu      sync.Mutex
+	closed  []netip.Prefix
+	decided []decided
+	live    map[*outgoing]struct{} // connections
 }
 
-// decided is what rules say of addresses at some ports; the first one that is about an address and a port holds.
+// decided is what ranges and rules say of addresses at some ports; the first one that is about an address and a port
+// holds.
 type decided struct {
-	to     netip.Prefix
-	lo, hi uint16
-	pass   bool
+	to         netip.Prefix
+	lo, hi     uint16
+	pass, deny bool
 }
 
 // outgoing is a connection to a server, through which other requests may go later.
@@ -55,21 +56,17 @@ func (g *gate) set(a *proxied.Addresses) error {
 	if err != nil {
 		return err
 	}
-	open, err := prefixes(a.Open)
-	if err != nil {
-		return err
-	}
 	var list []decided
 	for _, d := range a.Decided {
 		p, err := netip.ParsePrefix(d.Prefix)
 		if err != nil {
 			return err
 		}
-		list = append(list, decided{p, d.Lo, d.Hi, d.Pass})
+		list = append(list, decided{p, d.Lo, d.Hi, d.Pass, d.Deny})
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closed, g.open, g.decided = closed, open, list
+	g.closed, g.decided = closed, list
 	for c := range g.live {
 		if g.check(c.RemoteAddr().String(), c.own) != nil {
 			delete(g.live, c)
@@ -120,12 +117,15 @@ func named(host string) (own []netip.Prefix) {
 	return own
 }
 
-// denies says whether a rule denies an address at a port, by whatever name it was found; g.mu is held.
-func (g *gate) denies(at netip.AddrPort) bool {
+// about is what is decided about an address at a port, by whatever name it was found; g.mu is held.
+func (g *gate) about(at netip.AddrPort) decided {
 	i := slices.IndexFunc(g.decided, func(d decided) bool {
 		return d.lo <= at.Port() && at.Port() <= d.hi && contains([]netip.Prefix{d.to}, at.Addr().Unmap())
 	})
-	return i >= 0 && !g.decided[i].pass
+	if i < 0 {
+		return decided{}
+	}
+	return g.decided[i]
 }
 
 var errDenied = errors.New("an address that a rule denies")
@@ -138,11 +138,11 @@ func (g *gate) check(address string, own []netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	a := at.Addr().Unmap()
-	if g.denies(at) {
+	a, d := at.Addr().Unmap(), g.about(at)
+	if d.deny {
 		return fmt.Errorf("%s: %w", a, errDenied)
 	}
-	if !contains(g.open, a) && !contains(own, a) && contains(g.closed, a) {
+	if !d.pass && !contains(own, a) && contains(g.closed, a) {
 		return fmt.Errorf("%s: %w", a, errClosed)
 	}
 	return nil

@@ -14,15 +14,17 @@ import (
 	"sbx.example/sbx/shared/proxied"
 )
 
-// TestDeniedAddresses: what a rule denies is connected to by no name, also where a range opens it; the first word about
-// an address and a port holds. The controls are other ports, other addresses, and no rule.
+// TestDeniedAddresses: what a rule denies is connected to by no name, also where a range opens it, and a range opens
+// its own ports alone; the first word about an address and a port holds. The controls are other ports, other
+// addresses, and no rule.
 func TestDeniedAddresses(t *testing.T) {
-	a := proxied.Addresses{Closed: []string{"10.0.0.0/8"}, Open: []string{"10.0.0.0/24"}, Decided: []proxied.Decided{
-		{Prefix: "192.0.2.7/32", Lo: 1, Hi: 65535, Pass: true}, {Prefix: "192.0.2.0/24", Hi: 65535},
-		{Prefix: "10.0.0.1/32", Lo: 443, Hi: 443}, {Prefix: "10.1.0.0/16", Lo: 443, Hi: 443, Pass: true}}}
+	a := proxied.Addresses{Closed: []string{"10.0.0.0/8"}, Decided: []proxied.Decided{
+		{Prefix: "192.0.2.7/32", Lo: 1, Hi: 65535, Pass: true}, {Prefix: "192.0.2.0/24", Hi: 65535, Deny: true},
+		{Prefix: "10.0.0.1/32", Lo: 443, Hi: 443, Deny: true}, {Prefix: "10.0.0.3/32", Lo: 443, Hi: 443},
+		{Prefix: "203.0.113.1/32", Lo: 443, Hi: 443}, {Prefix: "10.0.0.0/24", Lo: 443, Hi: 443, Pass: true}}}
 	for at, want := range map[string]error{"192.0.2.1:443": errDenied, "[::ffff:192.0.2.1]:443": errDenied,
-		"192.0.2.7:443": nil, "192.0.3.1:443": nil, "10.0.0.1:443": errDenied, "10.0.0.1:8443": nil, "10.0.0.2:443": nil,
-		"10.1.0.1:443": errClosed} {
+		"192.0.2.7:443": nil, "192.0.3.1:443": nil, "10.0.0.1:443": errDenied, "10.0.0.2:443": nil,
+		"10.0.0.2:8443": errClosed, "10.0.0.3:443": errClosed, "203.0.113.1:443": nil, "10.1.0.1:443": errClosed} {
 		g := &gate{}
 		if err := g.set(&a); err != nil {
 			t.Fatal(err)
@@ -54,7 +56,7 @@ func TestChangedAddresses(t *testing.T) {
 	}
 	order := func(denied string) {
 		text, err := json.Marshal(proxied.Order{Addresses: &proxied.Addresses{Closed: []string{"127.0.0.0/8"},
-			Decided: []proxied.Decided{{Prefix: denied, Hi: 65535}}}})
+			Decided: []proxied.Decided{{Prefix: denied, Hi: 65535, Deny: true}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,16 +33,16 @@ type Config struct {
 
 // Addresses say to which nothing is connected.
 type Addresses struct {
-	Closed  []string // prefixes, but for those in Open
-	Open    []string
-	Decided []Decided // what rules say of addresses, before Closed and Open: the first that is about one holds
+	Closed  []string  // prefixes
+	Decided []Decided // what ranges and rules say of addresses, before Closed: the first that is about one holds
 }
 
-// Decided is what rules say of a prefix's addresses at some ports.
+// Decided is what ranges and rules say of a prefix's addresses at some ports.
 type Decided struct {
 	Prefix string
 	Lo, Hi uint16
-	Pass   bool // nothing is said against it
+	Pass   bool // also where Closed has it
+	Deny   bool
 }
 
 // Secret is one whose value can be read from its descriptor.

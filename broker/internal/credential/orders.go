@@ -117,11 +117,9 @@ func addresses(to network.Addresses) (out proxied.Addresses) {
 	for _, p := range to.Closed {
 		out.Closed = append(out.Closed, p.String())
 	}
-	for _, p := range to.Open {
-		out.Open = append(out.Open, p.String())
-	}
 	for _, d := range to.Decided {
-		out.Decided = append(out.Decided, proxied.Decided{Prefix: d.To.String(), Lo: d.Lo, Hi: d.Hi, Pass: d.Pass})
+		out.Decided = append(out.Decided, proxied.Decided{Prefix: d.To.String(), Lo: d.Lo, Hi: d.Hi, Pass: d.Pass,
+			Deny: d.Deny})
 	}
 	return out
 }

@@ -5,7 +5,6 @@ package network
 import (
 	"net/netip"
 	"os"
-	"slices"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -23,19 +22,18 @@ type Served struct {
 	Changed func(to Addresses)
 }
 
-// Addresses are those that nothing may be connected to, but for those that are open. What rules have decided comes
-// before both.
+// Addresses are those that nothing may be connected to. What ranges and rules have decided comes before.
 type Addresses struct {
-	Closed, Open []netip.Prefix
-	Decided      []Decided
+	Closed  []netip.Prefix
+	Decided []Decided
 }
 
-// Decided is what rules say of a prefix's addresses at ports of TCP. Of a list the first one that is about an address
-// and a port holds.
+// Decided is what ranges and rules say of a prefix's addresses at ports of TCP: they are open, are refused, or neither.
+// Of a list the first one that is about an address and a port holds.
 type Decided struct {
-	To     netip.Prefix
-	Lo, Hi uint16
-	Pass   bool
+	To         netip.Prefix
+	Lo, Hi     uint16
+	Pass, Deny bool
 }
 
 // ServedAddress is where the names lead to.
@@ -59,19 +57,15 @@ func (n *Network) tellServed() {
 // addresses are those of this moment.
 func (n *Network) addresses() Addresses {
 	to := Addresses{Closed: *n.closed.Load()}
-	for _, h := range slices.Concat(n.o.Hosts, n.o.Ruled) {
-		if p, ok := h.Prefix(); ok {
-			to.Open = append(to.Open, p)
-		}
-	}
 	for _, d := range *n.decided.Load() {
-		switch {
-		case d.word == waits: // what is served asks nobody
-		case d.ports == ports{}:
-			to.Decided = append(to.Decided, Decided{d.to, 0, 65535, d.word == passes})
-		case !d.ports.udp && !d.ports.icmp:
-			to.Decided = append(to.Decided, Decided{d.to, d.ports.lo, d.ports.hi, d.word == passes})
+		if d.ports.udp || d.ports.icmp {
+			continue
 		}
+		x := Decided{d.to, d.ports.lo, d.ports.hi, d.word == passes, d.word == refused} // what is served asks nobody
+		if d.ports == (ports{}) {
+			x.Hi = 65535
+		}
+		to.Decided = append(to.Decided, x)
 	}
 	return to
 }

@@ -4,6 +4,7 @@ package network
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -42,5 +43,36 @@ func TestServedNames(t *testing.T) {
 	}
 	if judged != "sub.api.test other.test " {
 		t.Errorf("judged: %s", judged)
+	}
+}
+
+// TestServedIsToldOfPorts: what sbx serves inside connects to a range at its ports alone, not to what is asked about,
+// and not to what a rule opened that has ended since the start.
+func TestServedIsToldOfPorts(t *testing.T) {
+	t.Parallel()
+	n, _ := asking(t, []string{"ask 10.0.0.1:8443", "deny 10.0.0.2"})
+	p, err := peer.ParsePattern("10.0.0.0/24:8443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := peer.ParsePattern("10.9.0.0/16:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.o.Hosts, n.o.Ruled = []peer.Pattern{p}, []peer.Pattern{old}
+	list := n.decidedNow()
+	n.decided.Store(&list)
+	for at, want := range map[string]string{"10.0.0.3:8443": "pass", "10.0.0.3:443": "", "10.0.0.1:8443": "",
+		"10.0.0.2:8443": "deny", "10.9.0.1:443": ""} {
+		to, got := netip.MustParseAddrPort(at), ""
+		for _, d := range n.addresses().Decided {
+			if d.To.Contains(to.Addr()) && d.Lo <= to.Port() && to.Port() <= d.Hi {
+				got = map[bool]string{d.Pass: "pass", d.Deny: "deny"}[true]
+				break
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", at, got, want)
+		}
 	}
 }
