@@ -76,6 +76,13 @@ func (p *passage) count(out, in int) {
 	t.In += uint64(in)
 }
 
+// full says whether some were not counted.
+func (c *counts) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.m) >= maxEntries
+}
+
 // add joins the counts with those of the rules.
 func (c *counts) add(list []Traffic) []Traffic {
 	c.mu.Lock()

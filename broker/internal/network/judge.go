@@ -15,9 +15,16 @@ func (n *Network) denies(h peer.Host, port int) bool {
 	return n.o.Denied != nil && n.o.Denied(h, port, n.asks())
 }
 
+// leavesOpen says whether the list opens a port of a name that no rule refuses.
+func (n *Network) leavesOpen(h peer.Host) bool {
+	return slices.ContainsFunc(n.listed(h).ports, func(p ports) bool {
+		return !n.denies(h, int(p.lo)) || !n.denies(h, int(p.hi))
+	})
+}
+
 // judgeName says what a name may be looked up for.
 func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
-	if n.denies(h, 0) {
+	if n.denies(h, 0) && !n.leavesOpen(h) {
 		n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "denied by a rule"})
 		return judgement{}
 	}

@@ -167,3 +167,78 @@ func TestEachListedPortEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestCrowdedOpeningsAreClosed: what is open is known as such, because rules about ports of a name hold where it led.
+// The first to end is closed where there are too many. The controls are room enough, and what is over.
+func TestCrowdedOpeningsAreClosed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		life time.Duration
+		more int
+		want string
+	}{"too many": {time.Minute, maxEntries, "a.test"}, "as many as there can be": {time.Minute, maxEntries - 1, ""},
+		"one is over": {-time.Minute, maxEntries, ""}} {
+		r, shut := newResolver(), ""
+		r.shut = func(name string) {
+			shut += name
+			r.forgetOpenings(name)
+		}
+		var many []netip.Addr
+		for a := netip.MustParseAddr("198.18.0.1"); len(many) < c.more; a = a.Next() {
+			many = append(many, a)
+		}
+		r.recordOpened("a.test", []netip.Addr{netip.MustParseAddr("192.0.2.1")}, judgement{listed: true}, c.life)
+		r.recordOpened("many.test", many, judgement{listed: true}, time.Hour)
+		if shut != c.want || len(r.openings) > maxEntries {
+			t.Errorf("%s: closed %q, %d are open", name, shut, len(r.openings))
+		}
+	}
+}
+
+// TestContactsByAllNames: whoever shares an address was in contact, unless the connection gave its name.
+func TestContactsByAllNames(t *testing.T) {
+	t.Parallel()
+	n := &Network{names: newResolver()}
+	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	n.names.names[a] = []string{"one.test", "two.test"}
+	for want, x := range map[string]Traffic{"one.test two.test ": {Addr: a, Out: 1}, "one.test ": {Addr: a, Out: 1,
+		Name: "one.test"}, "192.0.2.2 ": {Addr: b, Out: 1}, "": {Addr: b, In: 1}} {
+		got := ""
+		n.contacted([]Traffic{x}, func(name string) { got += name + " " })
+		if got != want {
+			t.Errorf("%v: %q, want %q", x, got, want)
+		}
+	}
+}
+
+// TestListedPortIsLookedUp: a name of which rules refuse the common ports is looked up for another that is listed. The
+// controls are one that is listed for those alone, and one that is refused at all ports.
+func TestListedPortIsLookedUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		listed, rule string
+		want         bool
+	}{"another port": {"a.test:8080", "deny a.test:1-443", true}, "these ports": {"a.test", "deny a.test:1-443", false},
+		"all ports": {"a.test:8080", "deny a.test", false}} {
+		n, _ := asking(t, []string{c.rule})
+		n.o.Ask = nil
+		p, err := peer.ParsePattern(c.listed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.o.Hosts = []peer.Pattern{p}
+		n.o.Denied = func(h peer.Host, port int, _ bool) bool {
+			for _, at := range map[bool][]int{true: {443, 80}, false: {port}}[port == 0] {
+				r, ok := n.o.Rules().Match(policy.Query{Kind: policy.KindHost, Host: h, Port: at, Access: policy.Connect,
+					Now: time.Now()})
+				if !ok || r.Decision != policy.Deny {
+					return false
+				}
+			}
+			return true
+		}
+		if j := n.judgeName(t.Context(), peer.Host{Name: "a.test"}, who{}); j.allow != c.want {
+			t.Errorf("%s: looked up: %t", name, j.allow)
+		}
+	}
+}

@@ -93,16 +93,16 @@ func (n *Network) Contacts() (out []decide.Contact) {
 			out = append(out, c)
 		}
 	}
+	everybody := func() { add("everybody whom the network leads to") } // where nobody can tell, it is as bad as it can be
 	traffic, err := n.rules.traffic()
-	if err != nil { // nobody can tell, so it is as bad as it can be
-		add("everybody whom the network leads to")
+	if err != nil || n.passed.full() {
+		everybody()
 	}
-	for _, t := range n.passed.add(traffic) {
-		if t.Out > 0 && !t.Addr.IsMulticast() && !t.Addr.IsLinkLocalUnicast() { // those are neighbours
-			add(cmp.Or(t.Name, n.names.nameOf(t.Addr), t.Addr.String()))
-		}
-	}
+	n.contacted(n.passed.add(traffic), add)
 	n.names.mu.Lock()
+	if len(n.names.sent) >= maxEntries {
+		everybody()
+	}
 	for name := range n.names.sent {
 		add(name)
 	}
@@ -116,4 +116,23 @@ func (n *Network) Contacts() (out []decide.Contact) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
 	})
 	return out
+}
+
+// contacted adds to whom packets went: by all the names that led to an address, where the connection gave none.
+func (n *Network) contacted(traffic []Traffic, add func(string)) {
+	for _, t := range traffic {
+		if t.Out == 0 || t.Addr.IsMulticast() || t.Addr.IsLinkLocalUnicast() { // those are neighbours
+			continue
+		}
+		names := []string{t.Name}
+		if t.Name == "" {
+			names = n.names.namesOf(t.Addr)
+		}
+		for _, name := range names {
+			add(name)
+		}
+		if len(names) == 0 || len(names) > maxShared {
+			add(t.Addr.String())
+		}
+	}
 }

@@ -4,6 +4,7 @@ package network
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -37,19 +38,12 @@ type led struct {
 
 // recordOpened notes what a name has opened.
 func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, life time.Duration) {
+	for r.crowded(len(addrs)) {
+		r.shut(r.firstToEnd()) // it has to be looked up again: what is open is never forgotten
+	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.openings) > maxEntries {
-		for o, to := range r.openings {
-			if to.until.Before(now) {
-				delete(r.openings, o)
-			}
-		}
-		if len(r.openings) > maxEntries { // what is lost has to be looked up again
-			clear(r.openings)
-		}
-	}
 	for _, a := range addrs {
 		o := opening{name, a}
 		to := r.openings[o]
@@ -64,6 +58,30 @@ func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, li
 		}
 		r.openings[o] = to
 	}
+}
+
+// crowded says whether so many more openings are too many. Those that are over go.
+func (r *resolver) crowded(more int) bool {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.openings)+more > maxEntries {
+		maps.DeleteFunc(r.openings, func(_ opening, to openedFor) bool { return to.until.Before(now) })
+	}
+	return len(r.openings) > 0 && len(r.openings)+more > maxEntries
+}
+
+// firstToEnd is the name of the opening that ends first.
+func (r *resolver) firstToEnd() (name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var first time.Time
+	for o, to := range r.openings {
+		if name == "" || to.until.Before(first) {
+			name, first = o.name, to.until
+		}
+	}
+	return name
 }
 
 // join is a with what of b is not in it; a stays as it is.
