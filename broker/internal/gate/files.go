@@ -71,8 +71,8 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
 		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
 		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Config: g.s.Names.Config,
-		Temporary: g.temporary,
-		Unasked:   g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
+		Temporary: g.temporary, Notifying: g.s.Notifying,
+		Unasked: g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Marked: g.s.Marked, Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err

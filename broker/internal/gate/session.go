@@ -30,6 +30,8 @@ type Session struct {
 	// Marked says whether what is written to a file has the mark of a decoy; nil: there are none.
 	Marked func(pid int, path, text string) bool
 
+	Notifying func() // gatefs.Options.Notifying of the root
+
 	// From when the sandbox is built.
 	View    *View
 	Arbiter *arbiter.Arbiter

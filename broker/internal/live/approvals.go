@@ -365,6 +365,9 @@ func (a *approvals) mediates(in *planner.Input, refused *report.Refusals, warn f
 		return mediator.New(in, nil, refused, warn)
 	}
 	a.mediator = mediator.New(in, a, refused, warn)
+	if a.files != nil {
+		a.gated.Notifying = a.mediator.Serves("/")
+	}
 	return a.mediator
 }
 

@@ -38,7 +38,7 @@ func (md *Mediator) Server() func(*child.Child, *plan.Mount, int) error {
 		tree := served.Tree{Dirs: []served.Dir{{Path: "/", Host: m.Source, Kind: served.Guarded, Zone: place}}}
 		o := md.Guarding(c.PID, m.Source, top)
 		o.Owner, o.Root = gatefs.Owner{UID: in.Facts.UID, GID: in.Facts.GID}, m.Source
-		o.Repeat, o.Covered = md.changes.in(m.Target), covered(p, m.Target)
+		o.Repeat, o.Covered, o.Notifying = md.changes.in(m.Target), covered(p, m.Target), md.Serves(m.Target)
 		o.Before = md.before(in.Facts.UID, in.Facts.GID)
 		s, err := gatefs.New(fd, tree, o)
 		if err != nil {

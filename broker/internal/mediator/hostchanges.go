@@ -3,11 +3,8 @@
 package mediator
 
 import (
-	"os"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/agent"
 	"sbx.example/sbx/broker/internal/child"
@@ -20,11 +17,8 @@ import (
 type hostChanges struct {
 	mu    sync.Mutex
 	agent *agent.Agent
-	last  *agent.Agent // it ends what is served when the broker was killed
-	first sync.Once
-	roots []string // of what is served
-	stood bool     // somebody may watch
-	over  bool     // nobody does any more
+	stood bool // somebody may watch
+	over  bool // nobody does any more
 }
 
 // standing makes the agent, which is started by the first thing that happens. The namespaces are the gate's to take.
@@ -32,47 +26,23 @@ func (r *hostChanges) standing(c *child.Child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stood = true
-	if r.last = newAgent(c); r.last != nil {
-		r.agent = newAgent(c)
-	}
-}
-
-// newAgent is nil where there are no namespaces to enter.
-func newAgent(c *child.Child) *agent.Agent {
-	var own [2]*os.File
-	for i, role := range [...]plan.FdRole{plan.FdUserNS, plan.FdMountNS} {
-		f := c.Fds[role]
-		if f == nil {
-			return nil
-		}
-		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-		if err != nil {
-			return nil
-		}
-		own[i] = os.NewFile(uintptr(fd), f.Name())
-	}
-	return agent.New(own[0], own[1])
+	r.agent = newAgent(c)
 }
 
 func (r *hostChanges) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	for _, a := range []*agent.Agent{r.agent, r.last} {
-		if a != nil {
-			a.Close()
-		}
+	if r.agent != nil {
+		r.agent.Close()
 	}
 }
 
 // in returns who repeats in a file system that is mounted at root.
 func (r *hostChanges) in(root string) names.Repeater {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.roots = append(r.roots, root)
 	return func(g names.Repeat) error {
 		r.mu.Lock()
-		a, stood, roots := r.agent, r.stood, r.roots
+		a, stood := r.agent, r.stood
 		r.mu.Unlock()
 		switch {
 		case !stood:
@@ -80,7 +50,6 @@ func (r *hostChanges) in(root string) names.Repeater {
 		case a == nil:
 			return agent.ErrNoAgent
 		}
-		r.first.Do(func() { _ = r.last.Outlive(roots) }) // without it only what is killed is not ended
 		err := a.Repeat(agent.Repeat{Root: root, What: whats[g.What], Type: g.Type, Dir: g.Dir, Name: g.Name, ToDir: g.ToDir,
 			ToName: g.ToName})
 		r.mu.Lock()

@@ -52,6 +52,7 @@ type Mediator struct {
 	sockets  guard.Made // see writes.Options
 	covers   covers
 	changes  hostChanges
+	last     lastAgent
 	servers  fileServers
 	nested   nestedCallers
 	session  guard.Session     // what the session made itself: who serves the rest of a project knows it too
@@ -118,6 +119,7 @@ func (md *Mediator) End() {
 	}
 	md.covers.end()
 	md.changes.end()
+	md.last.end()
 	md.nested.end()
 }
 
@@ -324,4 +326,5 @@ func (md *Mediator) Attribute(to func(pid uint32, line string)) { md.refusals.At
 func (md *Mediator) Standing(c *child.Child) {
 	md.nested.standing(c)
 	md.changes.standing(c)
+	md.last.standing(c)
 }

@@ -15,10 +15,12 @@ const maxWrite = 128 << 10
 
 // Server is the user's side of one FUSE file system.
 type Server struct {
-	fs       FileSystem
-	only     *uint32 // nil: everybody
-	loops    sync.WaitGroup
-	requests atomic.Uint64
+	fs   FileSystem
+	only *uint32 // nil: everybody
+	// Notifying is called before the kernel is told to forget something. May be nil; Init's to set.
+	Notifying func()
+	loops     sync.WaitGroup
+	requests  atomic.Uint64
 
 	fdMu sync.RWMutex // held while the descriptor is used by whoever is not a loop
 	fd   int          // -1 when it is closed
@@ -255,6 +257,9 @@ func (s *Server) EntryExpire(parent uint64, name string) Status {
 }
 
 func (s *Server) notify(message []byte) Status {
+	if s.Notifying != nil {
+		s.Notifying()
+	}
 	s.fdMu.RLock()
 	defer s.fdMu.RUnlock()
 	if s.fd < 0 {

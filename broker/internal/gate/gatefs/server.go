@@ -57,6 +57,9 @@ type Options struct {
 	ServeFiles bool
 	// Repeat does again inside what the host has done, so that who watches there hears of it. Nil: nobody does.
 	Repeat names.Repeater
+	// Notifying is called before the kernel is told to forget something, which may wait until other requests are answered.
+	// May be nil.
+	Notifying func()
 	// Covered are directories of the file system on which something else is mounted: nobody watches them through it. The
 	// server takes out what is mounted there no more.
 	Covered map[string]bool
@@ -226,7 +229,7 @@ func (s *Server) NextOf(pid int) bool { return s.fuse.NextOf(uint32(pid)) }
 func (s *Server) Requests() uint64 { return s.fuse.Requests() }
 
 // Init is called by the library before the first request is read.
-func (s *Server) Init(f *fuse.Server) { s.fuse = f }
+func (s *Server) Init(f *fuse.Server) { s.fuse, f.Notifying = f, s.opts.Notifying }
 
 // OnUnmount is called by the library when the last mount is gone.
 func (s *Server) OnUnmount() {
