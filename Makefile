@@ -19,7 +19,10 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 FUZZTIME ?= 30s
 HELPERFUZZ ?= 5m
-BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false
+BUILD    = $(GO) build
+# The same for building, vetting and testing, so that each package is compiled once. The race detector needs cgo.
+export CGO_ENABLED = 0
+export GOFLAGS = -trimpath -buildvcs=false
 # sbx begins with the clone of the sandbox's first process (broker/internal/faststart). Without this it is
 # slower and does the same.
 ENTRY = -ldflags=-E=sbx_start
@@ -52,7 +55,7 @@ plain: needs
 	SBX_PLAIN=1 $(GO) test -count=1 -timeout 30m ./selftest -run '$(PLAIN)'
 
 race: needs
-	@$(GO) run ./selftest/counttests $(GO) test -race -cover -json -timeout 20m $$($(GO) list ./... | grep -vE "^$$($(GO) list -m)/($(NORACE))\$$")
+	@CGO_ENABLED=1 $(GO) run ./selftest/counttests $(GO) test -race -cover -json -timeout 20m $$($(GO) list ./... | grep -vE "^$$($(GO) list -m)/($(NORACE))\$$")
 
 suites: all
 	@sh selftest/testdata/suites.sh "$(CURDIR)" "$(GO)" $(SUITES)
@@ -72,7 +75,7 @@ check:
 	GOARCH=arm64 $(BUILD) -o /dev/null ./host
 	GOARCH=arm64 $(BUILD) -o /dev/null ./proxy
 	@for arch in arm64 amd64; do set -x; GOOS=darwin GOARCH=$$arch $(BUILD) -o /dev/null ./broker || exit 1; done
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 	$(GO) vet -tags sbx_plain ./broker
 	@for tag in sbx_launch sbx_host; do set -x; $(GO) vet -tags $$tag ./helper; done
 	$(GO) tool staticcheck ./...
