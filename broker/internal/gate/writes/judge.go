@@ -244,6 +244,16 @@ func (g *judge) mayLink(n *name, r ruling, text string) syscall.Errno {
 	return 0
 }
 
+// mayTakeLink is mayLink for a symbolic link that is there and gets another name, or one more.
+func (g *judge) mayTakeLink(n *name, r ruling, dir int, base string) syscall.Errno {
+	text := make([]byte, unix.PathMax)
+	size, e := readLinkAt(dir, nulled(single(base)+"\x00"), text)
+	if e != 0 {
+		return e
+	}
+	return g.mayLink(n, r, string(text[:size]))
+}
+
 func (g *judge) isFile(rel string) bool {
 	var st unix.Stat_t
 	return statAt(g.tree, []byte(rel+"\x00"), &st, unix.AT_SYMLINK_NOFOLLOW) == 0 && typeOf(st) == unix.S_IFREG

@@ -308,7 +308,10 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 	if no != 0 {
 		return 0, j.refuse(p.from, from, no)
 	}
-	if no := g.mayMake(p.to, to, byOther); no != 0 {
+	if no = g.mayMake(p.to, to, byOther); no == 0 && typeOf(st) == unix.S_IFLNK {
+		no = g.mayTakeLink(p.to, to, p.fromDir, p.fromBase)
+	}
+	if no != 0 {
 		return 0, j.refuse(p.to, to, no)
 	}
 	source, target := named(p.from, p.fromDir, p.fromBase, from.Secret), named(p.to, p.toDir, p.toBase, to.Secret)

@@ -157,12 +157,7 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 		return from, f, unix.EBUSY
 	}
 	if typeOf(*st) == unix.S_IFLNK {
-		text := make([]byte, unix.PathMax)
-		size, e := readLinkAt(fromDir, nulled(single(fromBase)+"\x00"), text)
-		if e == 0 {
-			e = g.mayLink(to, t, string(text[:size]))
-		}
-		return to, t, e
+		return to, t, g.mayTakeLink(to, t, fromDir, fromBase)
 	}
 	if e := g.mayMake(to, t, byMove); e != 0 {
 		return to, t, e
