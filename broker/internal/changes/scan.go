@@ -389,7 +389,7 @@ func (s *scanner) judgeGuarded(c *Change, rel string) {
 		c.Risk, c.Reason = Guarded, v.Why
 	case v.Action == guard.Text && c.Kind != Dir && appears && !s.isHarmless(rel):
 		c.Risk, c.Reason = Guarded, v.Why
-	case v.Anchored && c.Kind != Dir && appears:
+	case appears && (v.Anchored && c.Kind != Dir || v.Chosen && c.Kind == Link):
 		c.Risk, c.Reason = Guarded, "stands where a directory of guarded names is looked for"
 	case appears && c.Kind == Link && !s.judges.PlaceOf(rel, s.isRepository).MayLink(c.Link):
 		c.Risk, c.Reason = Guarded, "git follows it when it writes"

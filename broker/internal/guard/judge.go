@@ -64,10 +64,13 @@ type Verdict struct {
 	// Anchored: rules name something below this name literally, as .git/hooks does .git. A file or symlink put there,
 	// or a directory moved there, would be unvetted contents at a guarded place.
 	Anchored bool
-	Why      string
-	builtIn  bool // Anchored by a rule that is built in
-	source   bool // said by a rule of Source
-	always   bool // said by a rule that is not built in: it holds whoever made the directory
+	// Chosen: a rule that is not built in names something below this name, which may be any. A link there would lead to
+	// what was judged as ordinary names elsewhere.
+	Chosen  bool
+	Why     string
+	builtIn bool // Anchored by a rule that is built in
+	source  bool // said by a rule of Source
+	always  bool // said by a rule that is not built in: it holds whoever made the directory
 	// Secret is there if the name is one of a secret's: then what has it decides whether it exists, whatever may be done
 	// with the name.
 	Secret *Secret
@@ -189,19 +192,6 @@ func (j *Judge) RootAt(granted string) *Place {
 	return j.intern(next)
 }
 
-// Chosen says whether what a rule that is not built in keeps below this directory is about the directory by its name,
-// which may be any: consent to one of several projects, say. With another name it would be about another.
-func (p *Place) Chosen() bool {
-	return slices.ContainsFunc(p.states, func(s uint32) bool {
-		rule, at := s>>8, s&0xff
-		if at == 0 || p.judge.rules[rule].BuiltIn || p.judge.rules[rule].Action == Allow {
-			return false
-		}
-		c := p.judge.comps[rule][at-1]
-		return c.glob && !c.any
-	})
-}
-
 // add enters a state and, where "**" may match nothing, those after it.
 func (j *Judge) add(states []uint32, rule, at int) []uint32 {
 	for {
@@ -283,6 +273,7 @@ func (p *Place) Rule(name string, m Maker) Verdict {
 		if at+1 < len(p.judge.comps[i]) {
 			v.Anchored = v.Anchored || !c.glob
 			v.builtIn = v.builtIn || !c.glob && r.BuiltIn
+			v.Chosen = v.Chosen || r.Action == Guard && r.keepsBelow(c)
 			continue
 		}
 		if !decided {

@@ -226,7 +226,7 @@ func TestJudgeRules(t *testing.T) {
 		{path: "x/.idea", action: Guard}, {path: "x/.ıdea"}, {path: "x"},
 	} {
 		v, _ := walk(root, c.path)
-		if v.always = false; v != (Verdict{Action: c.action, Mkdir: c.mkdir, Anchored: c.anchored}) {
+		if v.always, v.Chosen = false, false; v != (Verdict{Action: c.action, Mkdir: c.mkdir, Anchored: c.anchored}) {
 			t.Errorf("%q: got %+v, want %+v", c.path, v, c)
 		}
 	}
@@ -440,6 +440,31 @@ func TestMayLink(t *testing.T) {
 		_, p := walk(root, c.dir)
 		if got := p.MayLink(c.text); got != c.may {
 			t.Errorf("%s: a link that says %q: %v", c.dir, c.text, got)
+		}
+	}
+}
+
+// TestChosen: a link leads nowhere from a name that may be any, below which a rule of somebody's keeps something.
+func TestChosen(t *testing.T) {
+	t.Parallel()
+	root := judge(t, append([]Rule{
+		{Pattern: "projects/*/memory", Action: Guard}, {Pattern: "profile_*/startup", Action: Guard},
+		{Pattern: "any/**/kept", Action: Guard}, {Pattern: "free/*/x", Action: Allow}, {Pattern: "hidden/*/x", Action: Hide},
+	}, BuiltIn()...)...).Root()
+	for _, c := range []struct {
+		dir, name string
+		chosen    bool
+	}{
+		{"projects", "p", true}, {".", "profile_default", true}, {".", "projects", false}, {".", "profiles", false},
+		{"projects/p", "memory", false}, {"projects/p", "other", false}, {"any", "a", false}, {"free", "f", false},
+		{"hidden", "h", false}, {".git/worktrees", "w", false},
+	} {
+		p := root
+		if c.dir != "." {
+			_, p = walk(root, c.dir)
+		}
+		if got := p.Rule(c.name, ByHost).Chosen; got != c.chosen {
+			t.Errorf("%s in %s: %v", c.name, c.dir, got)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 		return fuse.EACCES
 	case v.Action != guard.Free:
 		return fuse.EROFS
-	case v.Anchored && how != byMkdir:
+	case v.Anchored && how != byMkdir, v.Chosen && how == byLink:
 		return fuse.EACCES
 	case how == byLink && !s.isOwn(n) && s.opts.Session.WasThere(n.key.ID, name):
 		return fuse.EACCES

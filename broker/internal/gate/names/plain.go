@@ -40,7 +40,7 @@ func plainBelow(dir int, name string, next *guard.Place, dirs []guard.ID, left *
 	}
 	for _, e := range list {
 		v := next.Rule(e.Name(), guard.ByHost)
-		if v.Action != guard.Free || v.Anchored {
+		if v.Action != guard.Free || v.Anchored || v.Chosen && e.Type() == os.ModeSymlink {
 			return nil, false
 		}
 		if !e.IsDir() {

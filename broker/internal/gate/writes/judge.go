@@ -203,7 +203,7 @@ func (g *judge) mayMake(n *name, r ruling, how making) syscall.Errno {
 	}
 	switch r.Action {
 	case guard.Free:
-		if r.Anchored && how != byMkdir {
+		if r.Anchored && how != byMkdir || r.Chosen && how == byLink {
 			return unix.EACCES
 		}
 		return 0

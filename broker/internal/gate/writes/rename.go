@@ -267,7 +267,8 @@ func suited(fd int, from, to *guard.Place, ids *[]guard.ID, left *int) bool {
 	}
 	for _, e := range list {
 		v, was := to.Rule(e.Name(), guard.ByHost), from.Rule(e.Name(), guard.ByHost)
-		if v.Action != guard.Free || v.Anchored && !e.IsDir() || v.Secret != was.Secret || was.Action == guard.Hide {
+		unvetted := v.Anchored && !e.IsDir() || v.Chosen && e.Type() == os.ModeSymlink
+		if v.Action != guard.Free || unvetted || v.Secret != was.Secret || was.Action == guard.Hide {
 			return false
 		}
 		if e.IsDir() {
