@@ -33,6 +33,14 @@ func (l *Left) made(p *plan.Plan, fd int, neutralise bool) []string {
 	is := has(fd, "HEAD")
 	git := is || guard.Fold(path.Base(name)) == ".git" || has(fd, "objects") || has(fd, "refs")
 	acts, rebases := l.actsIn(fd, path.Base(name), git)
+	var links []string
+	if git {
+		if links, err = linksIn(fd); len(links) > 0 {
+			acts = append(acts, "links through which git writes: "+told(links, 0))
+		} else if err != nil {
+			acts = append(acts, "links that were not all looked for")
+		}
+	}
 	if len(acts) == 0 {
 		return nil
 	}
@@ -46,7 +54,7 @@ func (l *Left) made(p *plan.Plan, fd int, neutralise bool) []string {
 		return []string{line + " (fs.made_repositories = \"neutralise\" takes it away)"}
 	}
 	// The session may have left a directory that its owner cannot write.
-	err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|0o700)
+	err = errors.Join(err, unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|0o700), unlinked(fd, links))
 	for _, file := range configsOf() {
 		err = errors.Join(err, neutralised(fd, path.Base(name), file))
 	}
