@@ -109,19 +109,16 @@ func (s *Server) mayLink(n *node, text string) fuse.Status {
 	return fuse.OK
 }
 
-// mayTakeLink reports whether what is open may get one more name, if it is a symbolic link.
-func (s *Server) mayTakeLink(n *node, name string, t target) fuse.Status {
-	if t.node.typ != unix.S_IFLNK {
-		return fuse.OK
-	}
-	text, err := names.Readlink(t.host, "")
+// mayTakeLink reports whether a symbolic link that is there may get the name.
+func (s *Server) mayTakeLink(n *node, name string, dir int, base string) fuse.Status {
+	text, err := names.Readlink(dir, base)
 	if err != nil {
 		return status(err)
 	}
 	if code := s.mayLink(n, text); code != fuse.OK {
 		return code
 	}
-	return s.judgeMaking(n, name, byLink)
+	return s.mayMake(n, name, byLink)
 }
 
 // noteMaking tells of a name that is about to be made, written or taken away.

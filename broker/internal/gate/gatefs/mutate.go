@@ -245,8 +245,10 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	if s.concealed(from, t.host) {
 		return fuse.ENOENT
 	}
-	if code := s.mayTakeLink(n, name, t); code != fuse.OK {
-		return s.tellGuarded(&in.InHeader, n, name, code)
+	if from.typ == unix.S_IFLNK {
+		if code = s.mayTakeLink(n, name, t.host, ""); code != fuse.OK {
+			return s.tellGuarded(&in.InHeader, n, name, code)
+		}
 	}
 	s.noteWriting(from) // by the new name, as well
 	defer s.expect(n, name, unix.IN_CREATE)()

@@ -149,6 +149,10 @@ func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName stri
 	if directories && s.opts.Session.Own(a) != s.opts.Session.Own(b) {
 		return fuse.EXDEV
 	}
+	theirs := func(n *node, id guard.ID) bool { return !s.isOwn(n) && !s.opts.Session.Own(id) }
+	if linkFor(moved, other) && theirs(nd, b) || linkFor(other, moved) && theirs(od, a) {
+		return fuse.EACCES // who knew the directory would follow the link
+	}
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, unix.RENAME_EXCHANGE); err != nil {
 		return status(err)
 	}
@@ -161,6 +165,11 @@ func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName stri
 	s.noteMoved(nd, newName, moved)
 	s.noteMoved(od, oldName, other)
 	return fuse.OK
+}
+
+// linkFor says whether a link would take the place of a directory.
+func linkFor(link, dir *unix.Stat_t) bool {
+	return link.Mode&unix.S_IFMT == unix.S_IFLNK && dir.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 // noteMoved notes where an object is now.
@@ -189,19 +198,11 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 		return code
 	}
 	s.noteMaking(od, oldName, byMove)
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return s.mayTakeLink(nd, newName, od.fd, oldName)
+	}
 	if !isDir {
-		how := byMove
-		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			how = byLink
-			text, err := names.Readlink(od.fd, oldName)
-			if err != nil {
-				return status(err)
-			}
-			if code := s.mayLink(nd, text); code != fuse.OK {
-				return code
-			}
-		}
-		return s.mayMake(nd, newName, how)
+		return s.mayMake(nd, newName, byMove)
 	}
 	if s.verdict(od, oldName).Anchored {
 		return fuse.EBUSY
@@ -224,16 +225,18 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	return s.mayMoveTheirs(od, oldName, nd, newName, takes, demote)
 }
 
-// swapped undoes a move in which a directory has taken the place of the file that was judged. The kernel's locks
-// exclude that, except where the source directory is also mounted natively.
+// swapped undoes a move in which a directory, or a link that may not be there, has taken the place of what was judged.
+// The kernel's locks exclude that, except where the source directory is also mounted natively, or by another session.
 func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
 	var now unix.Stat_t
 	from, to := s.holds(od, oldName).Below(oldName), s.holds(nd, newName).Below(newName)
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR || from.Alike(to) ||
-		names.Stat(nd.fd, newName, &now) != nil {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || names.Stat(nd.fd, newName, &now) != nil {
 		return false
 	}
-	if now.Mode&unix.S_IFMT != unix.S_IFDIR {
+	switch typ := now.Mode & unix.S_IFMT; {
+	case typ == unix.S_IFDIR && !from.Alike(to):
+	case typ == unix.S_IFLNK && s.mayTakeLink(nd, newName, nd.fd, newName) != fuse.OK:
+	default:
 		return false
 	}
 	// the old name has been taken meanwhile

@@ -323,6 +323,10 @@ func (j *job) link(p *pair) (syscall.Errno, bool) {
 	j.witness(p.to)
 	keep := j.keeper().KeepingName(source)
 	e := at2(unix.SYS_LINKAT, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), 0)
+	if e == 0 && j.swapped(p.to, p.toDir, p.toBase, &st) {
+		at1(unix.SYS_UNLINKAT, p.toDir, nulled(p.toBase), 0, 0, 0)
+		e = unix.EXDEV
+	}
 	keep()
 	e = j.made(target, p.to, e)
 	if e == unix.ELOOP || e == unix.EXDEV {

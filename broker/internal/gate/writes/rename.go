@@ -3,6 +3,7 @@
 package writes
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -51,9 +52,8 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 			}
 		}()
 	}
-	if e == 0 && exchange && typeOf(moved) == unix.S_IFDIR && typeOf(other) == unix.S_IFDIR &&
-		j.Session.Own(idOf(p.fromDir, single(p.fromBase))) != j.Session.Own(idOf(p.toDir, single(p.toBase))) {
-		e = unix.EXDEV // the session's own would be taken for what is not
+	if e == 0 && exchange {
+		e = j.mayExchange(p, typeOf(moved), typeOf(other))
 	}
 	switch e {
 	case 0:
@@ -66,7 +66,7 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	j.witness(p.from)
 	j.witness(p.to)
 	left := j.leaving(p, moved, other, replaced)
-	e = j.carryRename(p)
+	e = j.carryJudged(p, &moved, &other)
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
 	}
@@ -79,6 +79,20 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	return e, e == 0 && j.answer(0)
 }
 
+// mayExchange says whether two objects may change places of which each may have the other's name.
+func (j *job) mayExchange(p *pair, moved, other uint32) syscall.Errno {
+	from, to := idOf(p.fromDir, single(p.fromBase)), idOf(p.toDir, single(p.toBase))
+	theirs := func(dir int, id guard.ID) bool { return !j.Session.Own(id) && !j.Session.Own(idOf(dir, "")) }
+	switch {
+	case moved == unix.S_IFDIR && other == unix.S_IFDIR && j.Session.Own(from) != j.Session.Own(to):
+		return unix.EXDEV // the session's own would be taken for what is not
+	case moved == unix.S_IFLNK && other == unix.S_IFDIR && theirs(p.toDir, to),
+		moved == unix.S_IFDIR && other == unix.S_IFLNK && theirs(p.fromDir, from):
+		return unix.EACCES // who knew the directory would follow the link
+	}
+	return 0
+}
+
 // carryRename does what was judged.
 func (j *job) carryRename(p *pair) syscall.Errno {
 	f, t := p.from.root.judge.of(p.from), p.from.root.judge.of(p.to)
@@ -88,6 +102,46 @@ func (j *job) carryRename(p *pair) syscall.Errno {
 	defer j.keeper().KeepingName(named(p.from, p.fromDir, p.fromBase, nil))()
 	defer j.keeper().KeepingName(named(p.to, p.toDir, p.toBase, nil))()
 	return at2(unix.SYS_RENAMEAT2, p.fromDir, nulled(p.fromBase), p.toDir, nulled(p.toBase), uintptr(p.flags))
+}
+
+// carryJudged is carryRename for what was judged alone.
+func (j *job) carryJudged(p *pair, moved, other *unix.Stat_t) syscall.Errno {
+	e := j.carryRename(p)
+	if e == 0 && (j.swapped(p.to, p.toDir, p.toBase, moved) ||
+		p.flags&unix.RENAME_EXCHANGE != 0 && j.swapped(p.from, p.fromDir, p.fromBase, other)) {
+		return j.takeBack(p)
+	}
+	return e
+}
+
+// swapped says whether what got a name is not what was judged: another session has put a directory or a link in its
+// place meanwhile. Of a link it counts what it says.
+func (k *Carrier) swapped(n *name, dir int, base string, judged *unix.Stat_t) bool {
+	var now unix.Stat_t
+	if statAt(dir, nulled(single(base)+"\x00"), &now, unix.AT_SYMLINK_NOFOLLOW) != 0 {
+		return false
+	}
+	switch g := &n.root.judge; typeOf(now) {
+	case unix.S_IFDIR:
+		return now.Dev != judged.Dev || now.Ino != judged.Ino
+	case unix.S_IFLNK:
+		return g.mayTakeLink(n, g.of(n), dir, base) != 0
+	}
+	return false
+}
+
+// takeBack undoes a rename of what was not judged. EXDEV makes mv copy, and the copies are judged one by one.
+func (k *Carrier) takeBack(p *pair) syscall.Errno {
+	to, from := nulled(single(p.toBase)+"\x00"), nulled(single(p.fromBase)+"\x00")
+	flags := uintptr(p.flags & unix.RENAME_EXCHANGE)
+	if flags == 0 {
+		flags = unix.RENAME_NOREPLACE
+	}
+	if at2(unix.SYS_RENAMEAT2, p.toDir, to, p.fromDir, from, flags) != 0 { // the old name has been taken meanwhile
+		away := nulled(names.Reserved + rand.Text() + "\x00") // out of sight
+		at2(unix.SYS_RENAMEAT2, p.toDir, to, p.toDir, away, 0)
+	}
+	return unix.EXDEV
 }
 
 // leaving notes, when a rename has been done, which directories have left their names.
