@@ -3,6 +3,9 @@
 package gatefs
 
 import (
+	"path"
+	"strings"
+
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
@@ -58,9 +61,13 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 	if !s.isOwn(nd) && !to.Ordinary() {
 		return fuse.EXDEV
 	}
-	below := to.Below(newName)
+	was, below := s.holds(od, oldName).Below(oldName), to.Below(newName)
+	if s.keeper.Reveals(names.Leaving{Dir: od.fd, Base: oldName, Top: s.opts.Root,
+		Path: strings.TrimPrefix(path.Join(s.nodes.where(od), oldName), "/"), From: was, To: below}) {
+		return fuse.EXDEV // of what is not the session's own in it
+	}
 	if !takes {
-		if !below.Unpacks(s.holds(od, oldName).Below(oldName)) {
+		if !below.Unpacks(was) {
 			return fuse.OK
 		}
 		demote = nil

@@ -229,7 +229,7 @@ func (j *job) mayMove(fromDir int, fromBase string, from, to *name, st *unix.Sta
 		names.Come(j.Session.Witness, fromDir, base, to.root.above+to.path(), to.onHost())
 	}
 	if j.Session.Own(id) {
-		return from, f, g.mayMoveOwn(from, to, t, takes, demote)
+		return from, f, g.mayMoveOwn(fromDir, fromBase, from, to, t, takes, demote)
 	}
 	return from, f, g.mayMoveTheirs(fromDir, from, to, takes, demote)
 }
@@ -276,12 +276,17 @@ func (g *judge) mayMoveTheirs(fromDir int, from, to *name, takes bool, demote *[
 // mayMoveOwn says whether the session's own directory may get another name. Where it takes the place of one that is not
 // the session's it has to be without names that are guarded, and is then guarded like that; else EXDEV makes mv copy,
 // and the copies are judged one by one. So has one that leaves a directory of packages, where those names are free.
-func (g *judge) mayMoveOwn(from, to *name, t ruling, takes bool, demote *[]guard.ID) syscall.Errno {
+func (g *judge) mayMoveOwn(fromDir int, fromBase string, from, to *name, t ruling, takes bool,
+	demote *[]guard.ID) syscall.Errno {
 	up, _ := to.split()
 	if !g.session.Own(g.id(up)) && !t.place.Ordinary() {
 		return unix.EXDEV
 	}
 	a, b := g.below(from), g.below(to)
+	if g.keeper.Reveals(names.Leaving{Dir: fromDir, Base: single(fromBase), Top: from.root.Granted,
+		Path: from.root.above + from.path(), From: a, To: b}) {
+		return unix.EXDEV // of what is not the session's own in it
+	}
 	if !takes {
 		if !b.Unpacks(a) {
 			return 0
