@@ -22,7 +22,7 @@ func (c *builder) openFuse() {
 	t.Call(unix.SYS_CLOSE).From(0, tape.RegA)
 	t.Call(unix.SYS_FSOPEN, t.Str("fuse"), unix.FSOPEN_CLOEXEC).To(tape.RegA)
 	id := c.p.Identity
-	for _, kv := range [...][2]string{{"rootmode", "40755"}, {"user_id", fmt.Sprint(id.InsideUID)},
+	for _, kv := range [...][2]string{{"subtype", "sbx"}, {"rootmode", "40755"}, {"user_id", fmt.Sprint(id.InsideUID)},
 		{"group_id", fmt.Sprint(id.InsideGID)}} {
 		t.Call(unix.SYS_FSCONFIG, 0, unix.FSCONFIG_SET_STRING, t.Str(kv[0]), t.Str(kv[1]), 0).From(0, tape.RegA)
 	}

@@ -183,7 +183,7 @@ func (t *Term) collected(o changeOptions) (*collected, error) {
 
 // refer finds what settings of the host's make something run of what lies in the layers' places.
 func (t *Term) refer(layers []changes.Layer, facts host.Facts) error {
-	in := planner.Input{FS: host.NewCache(), Facts: facts}
+	in := planner.Input{FS: host.NewCache(facts.Foreign), Facts: facts}
 	for _, l := range layers {
 		in.Grants = append(in.Grants, planner.Grant{Path: l.Target, Mode: planner.Write})
 	}

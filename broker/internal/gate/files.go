@@ -68,7 +68,7 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 	}
 	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign.over, Refused: g.refused,
+		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign().Over, Refused: g.refused,
 		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
 		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Config: g.s.Names.Config,
 		Temporary: g.temporary, Notifying: g.s.Notifying,
@@ -194,7 +194,7 @@ func (g *Files) permitted(r grants.Request) bool {
 // whatever its name.
 func (g *Files) secret(pid uint32, p string) grants.Secrecy {
 	if !slices.Contains(g.s.In.Reveals, p) {
-		if g.s.Names.Hides(p) && !g.mounted(p) || g.beside(p) || g.foreign.over(p) == "" && g.s.Names.Other(p) {
+		if g.s.Names.Hides(p) && !g.mounted(p) || g.beside(p) || g.foreign().Over(p) == "" && g.s.Names.Other(p) {
 			return grants.Secret
 		}
 		return grants.NoSecret
@@ -259,7 +259,7 @@ func (g *Files) asking(r grants.Request) decide.Ask {
 	if r.Socket {
 		q.Op, q.Flags = "connect", append(q.Flags, "socket")
 	}
-	if r.Dir && g.foreign.over(r.Path) != "" {
+	if r.Dir && g.foreign().Over(r.Path) != "" {
 		q.Flags = append(q.Flags, decide.WholeTree)
 	}
 	if r.New {
@@ -309,7 +309,7 @@ func (g *Files) granting(r grants.Request, writes bool, v decide.Verdict) grants
 	if (a.Path != r.Path || r.Dir && !a.Names) && v.Life.Lasts() && g.writable(a.Path) {
 		a.Mode = grants.RW // what is mounted read-only asks nobody who writes
 	}
-	switch foreign := g.foreign.over(r.Path) != ""; {
+	switch foreign := g.foreign().Over(r.Path) != ""; {
 	case a.Names && foreign:
 		g.record(r, errForeign)
 		return grants.Answer{}
@@ -329,7 +329,7 @@ func (g *Files) granting(r grants.Request, writes bool, v decide.Verdict) grants
 
 // mounts says whether an object is of use only where it is mounted.
 func (g *Files) mounts(r grants.Request) bool {
-	return r.Socket || r.Dir && g.foreign.over(r.Path) != ""
+	return r.Socket || r.Dir && g.foreign().Over(r.Path) != ""
 }
 
 // expire takes a grant back after a while.

@@ -5,87 +5,12 @@ package gate
 import (
 	"context"
 	"errors"
-	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/program"
 )
-
-// A file system that a program of the user's serves (sshfs, rclone) may stop answering, and whoever waits for it then
-// cannot even be killed. So the broker itself never looks into one: it is asked about as a whole, and mounted, and only
-// those inside who use it wait.
-
-// foreignMounts knows where they are.
-type foreignMounts struct {
-	mu     sync.Mutex
-	table  *os.File // mountinfo; it says when it has changed
-	points []string
-}
-
-// over is the mount point that a path lies on or below; empty if there is none.
-func (f *foreignMounts) over(p string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.renew()
-	found := ""
-	for _, m := range f.points {
-		if host.Within(p, m) && len(m) > len(found) {
-			found = m
-		}
-	}
-	return found
-}
-
-// Over is over, and Any says whether there are any, for the notification engine.
-func (f *foreignMounts) Over(p string) string { return f.over(p) }
-
-func (f *foreignMounts) Any() bool { return f.below("/") }
-
-// below says whether there is one at a path or below it, or whether the path is below one.
-func (f *foreignMounts) below(p string) bool {
-	if f.over(p) != "" {
-		return true
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.points {
-		if host.Within(m, p) {
-			return true
-		}
-	}
-	return false
-}
-
-// renew reads the table if it has changed. f.mu is held.
-func (f *foreignMounts) renew() {
-	if f.table == nil {
-		var err error
-		if f.table, err = os.Open("/proc/self/mountinfo"); err != nil {
-			f.table = nil
-			return
-		}
-	} else {
-		fds := []unix.PollFd{{Fd: int32(f.table.Fd()), Events: unix.POLLPRI}}
-		if n, err := unix.Poll(fds, 0); err == nil && n == 0 {
-			return
-		}
-	}
-	mounts, err := host.Mounts()
-	if err != nil {
-		return
-	}
-	f.points = f.points[:0]
-	for _, m := range mounts {
-		if m.Type == "fuse" || strings.HasPrefix(m.Type, "fuse.") {
-			f.points = append(f.points, m.Point)
-		}
-	}
-}
 
 // SearchCommand is sbx as the process that looks for sockets in a tree where looking may take for ever.
 const SearchCommand = "search-sockets"

@@ -25,9 +25,8 @@ import (
 // Grounds are what an engine with an agent decides on besides the answer: what of the host may be mounted, and what a
 // changed rule takes back.
 type Grounds struct {
-	s       *Session
-	plan    *plan.Plan
-	foreign *foreignMounts
+	s    *Session
+	plan *plan.Plan
 	// mounts of the plan whose rule has gone, or of which was said that a new one does not act; followRules'
 	withdrawn map[string]bool
 
@@ -46,10 +45,13 @@ type Grounds struct {
 const maxWaiting = 64
 
 func newGrounds(s *Session) *Grounds {
-	return &Grounds{s: s, foreign: &foreignMounts{}, withdrawn: map[string]bool{}, guarded: map[string]*guardedTree{},
+	return &Grounds{s: s, withdrawn: map[string]bool{}, guarded: map[string]*guardedTree{},
 		judges: map[string]*guard.Judge{},
 		ready:  make(chan struct{}), over: make(chan struct{})}
 }
+
+// foreign knows what is asked about and mounted as a whole.
+func (g *Grounds) foreign() *host.Foreign { return g.s.In.Facts.Foreign }
 
 // take takes over what the agent needs, and has changed rules reviewed from now on.
 func (g *Grounds) take(c *child.Child, review func()) {

@@ -39,7 +39,7 @@ func (e *guardedTree) command() string { return "sbx run --rw " + quoting.Shell(
 // guardedIn finds a guarded name in a tree; it is nil if there is none. What a person's own program serves is not
 // looked into. Who grants a guarded name itself means what is in it.
 func (g *Grounds) guardedIn(dir string) *guardedTree {
-	if g.s.In.NoGuard || g.foreign.below(dir) || verdictOn(dir) == guard.Guard {
+	if g.s.In.NoGuard || g.foreign().Below(dir) || verdictOn(dir) == guard.Guard {
 		return nil
 	}
 	if inRepository(dir) {
@@ -171,7 +171,7 @@ func (g *Grounds) judgeOf(top string) (*guard.Judge, error) {
 	if j := g.judges[top]; j != nil {
 		return j, nil
 	}
-	in := planner.Input{FS: host.NewCache(), Facts: g.s.In.Facts, Grants: []planner.Grant{{Path: top,
+	in := planner.Input{FS: host.NewCache(g.foreign()), Facts: g.s.In.Facts, Grants: []planner.Grant{{Path: top,
 		Mode: planner.Write}}}
 	if err := in.Refer(g.s.In.Outside); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (g *Grounds) letsWriteIn(dir string) bool {
 
 // shown tells of a directory that an answer has mounted for reading, unless that has failed.
 func (g *Grounds) shown(p string, st *unix.Stat_t, write bool, err error) error {
-	if err == nil && !write && st.Mode&unix.S_IFMT == unix.S_IFDIR && g.s.Shown != nil && !g.foreign.below(p) {
+	if err == nil && !write && st.Mode&unix.S_IFMT == unix.S_IFDIR && g.s.Shown != nil && !g.foreign().Below(p) {
 		g.s.Shown(p)
 	}
 	return err

@@ -68,7 +68,7 @@ func (g *Mounts) Standing(c *child.Child, p *plan.Plan) {
 func (g *Mounts) Join(n *Notify) {
 	if g.Able() {
 		n.Opener, n.Grafter, n.Answer, n.Live, n.Originals = g, g, g.answer, g, g.originals
-		n.Foreign = g.foreign
+		n.Foreign = g.foreign()
 		if g.s.Rules.Settings.Sandbox.Stat == "type-only" {
 			n.TypeOnly = func(q decide.Ask) bool { return g.s.Arbiter.Stands(q).Decision != decide.Allow }
 		}
@@ -90,7 +90,7 @@ func (g *Mounts) answer(q decide.Ask, a notify.Ask, ask func() decide.Verdict) n
 	if v.Decision != decide.Allow {
 		return notify.Answer{Errno: syscall.Errno(v.Errno)}
 	}
-	if g.foreign.over(a.Path) == "" && g.s.Names.Other(a.Path) {
+	if g.foreign().Over(a.Path) == "" && g.s.Names.Other(a.Path) {
 		return notify.Answer{Errno: unix.ENOENT}
 	}
 	if write && q.Kind != policy.KindSocket {

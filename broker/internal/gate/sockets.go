@@ -34,7 +34,7 @@ var errFound = errors.New("found")
 // holdsSocket says whether a socket of the host lies in a tree, or whether that cannot be known. A mounted socket can
 // be connected to however it is mounted; one that the broker shows cannot.
 func (g *Grounds) holdsSocket(dir string) bool {
-	if g.foreign.below(dir) {
+	if g.foreign().Below(dir) {
 		return searched(dir)
 	}
 	return walkForSocket(dir)
@@ -57,7 +57,7 @@ func walkForSocket(dir string) bool {
 // keeps says whether a secret may lie in a tree, by its own name or as another name of a hidden file, or a guarded
 // name in one that may be written: then it is not mounted whole.
 func (g *Grounds) keeps(dir string) bool {
-	if g.foreign.below(dir) {
+	if g.foreign().Below(dir) {
 		return g.s.View.Aliased()
 	}
 	return g.s.Names.Within(dir) || g.s.View.Aliased() && g.aliased(dir) || g.letsWrite(dir) && g.guardedIn(dir) != nil

@@ -48,5 +48,5 @@ func (g *Grounds) moves(from, to string) bool {
 			return false
 		}
 	}
-	return !g.foreign.below(from) && g.guardedIn(from) == nil
+	return !g.foreign().Below(from) && g.guardedIn(from) == nil
 }

@@ -14,8 +14,10 @@ import (
 // Cache is an FS that asks the kernel once for each path, and not at all for a name that is missing
 // in a directory that was listed. Planning looks at a few hundred paths, most of which do not exist;
 // the plan carries device and inode, so that what changes meanwhile is noticed when it is mounted.
-// What was a directory once is read through no link that has taken its place since.
+// What was a directory once is read through no link that has taken its place since. In what is Closed there is nothing
+// but its mount point, of which no server is asked.
 type Cache struct {
+	foreign   *Foreign
 	fs        FS
 	stats     map[string]int // index in results
 	results   []statResult
@@ -38,8 +40,9 @@ type listResult struct {
 const usual = 320
 
 // NewCache returns an empty cache.
-func NewCache() *Cache {
-	return &Cache{stats: make(map[string]int, usual), results: make([]statResult, 0, usual), links: map[string]string{},
+func NewCache(foreign *Foreign) *Cache {
+	return &Cache{foreign: foreign,
+		stats: make(map[string]int, usual), results: make([]statResult, 0, usual), links: map[string]string{},
 		lists: map[string]listResult{}}
 }
 
@@ -67,7 +70,14 @@ func (c *Cache) Lstat(p string) (Stat, error) {
 
 // lstat looks at a name of a directory, which is found as inDir does.
 func (c *Cache) lstat(dir, name string) (st Stat, err error) {
-	look := func() { st, err = lstatPlain(path.Join(dir, name)) }
+	look := func() {
+		p := path.Join(dir, name)
+		if m := c.foreign.closedNow(p); m == "" || m == p {
+			st, err = lstatPlain(p, m == "")
+		} else {
+			err = &os.PathError{Op: "lstat", Path: p, Err: ErrForeign}
+		}
+	}
 	if look(); errors.Is(err, syscall.ELOOP) && c.leads(dir) {
 		canon, _, _, rerr := Resolve(c, dir)
 		if rerr != nil {
@@ -87,6 +97,9 @@ func (c *Cache) Readlink(p string) (string, error) {
 	if t, ok := c.links[p]; ok {
 		return t, nil
 	}
+	if err := c.closed(p); err != nil {
+		return "", err
+	}
 	t, err := c.fs.Readlink(p)
 	if err == nil {
 		c.links[p] = t
@@ -100,7 +113,7 @@ func (c *Cache) ReadDir(p string) ([]Entry, error) {
 		return l.entries, l.err
 	}
 	l := listResult{}
-	l.err = c.inDir(p, unix.O_RDONLY, func(fd int) (err error) {
+	l.err = c.inDir(p, "", unix.O_RDONLY, func(fd int) (err error) {
 		l.entries, err = list(fd)
 		return err
 	})
@@ -113,7 +126,7 @@ func (c *Cache) ReadDir(p string) ([]Entry, error) {
 
 // Stamp is FS.Stamp: what is judged is looked at when it is.
 func (c *Cache) Stamp(p string) (st Stamp, err error) {
-	err = c.inDir(path.Dir(p), oPath, func(dir int) (err error) {
+	err = c.inDir(path.Dir(p), path.Base(p), oPath, func(dir int) (err error) {
 		st, err = StampOf(dir, path.Base(p))
 		return err
 	})
@@ -122,7 +135,7 @@ func (c *Cache) Stamp(p string) (st Stamp, err error) {
 
 // Peek is FS.Peek.
 func (c *Cache) Peek(p string, off int64, n int) (text []byte, err error) {
-	err = c.inDir(path.Dir(p), oPath, func(dir int) (err error) {
+	err = c.inDir(path.Dir(p), path.Base(p), oPath, func(dir int) (err error) {
 		text, err = peek(dir, path.Base(p), off, n)
 		return err
 	})
@@ -133,11 +146,26 @@ func (c *Cache) Peek(p string, off int64, n int) (text []byte, err error) {
 // is not known to be what is mounted.
 func (c *Cache) Exchanged() string { return c.exchanged }
 
-// inDir opens a directory. Links on the way are followed that were links when they were looked at for the first time.
-func (c *Cache) inDir(dir string, flags int, do func(fd int) error) error {
+// closed says whether p lies in what is.
+func (c *Cache) closed(p string) error {
+	if c.foreign.closedNow(p) != "" {
+		return &os.PathError{Op: "looking at", Path: p, Err: ErrForeign}
+	}
+	return nil
+}
+
+// inDir opens a directory, for a name in it. Links on the way are followed that were links when they were looked at for
+// the first time.
+func (c *Cache) inDir(dir, name string, flags int, do func(fd int) error) error {
+	if err := c.closed(path.Join(dir, name)); err != nil {
+		return err
+	}
 	fd, err := openToPlan(dir, flags|unix.O_DIRECTORY)
 	if errors.Is(err, syscall.ELOOP) && c.leads(dir) {
 		if dir, _, _, err = Resolve(c, dir); err != nil {
+			return err
+		}
+		if err := c.closed(path.Join(dir, name)); err != nil {
 			return err
 		}
 		fd, err = openToPlan(dir, flags|unix.O_DIRECTORY)
@@ -191,4 +219,6 @@ func (c *Cache) listedDir(dir, name string) bool {
 }
 
 // Access is FS.Access.
-func (c *Cache) Access(p string, mode uint32) bool { return c.fs.Access(p, mode) }
+func (c *Cache) Access(p string, mode uint32) bool {
+	return (!c.foreign.Any() || c.closed(LeadsTo(c, p)) == nil) && c.fs.Access(p, mode)
+}

@@ -21,8 +21,9 @@ type Facts struct {
 	Env      []string
 	Landlock int // ABI, 0 when there is none
 	Mounts   []Mount
-	Fuse     bool // /dev/fuse can be opened
-	Reported bool // a filter above this process has a listener already
+	Foreign  *Foreign // those of them that a program of the user's serves
+	Fuse     bool     // /dev/fuse can be opened
+	Reported bool     // a filter above this process has a listener already
 }
 
 // Who gathers no more than who the caller is and where, which is what settings are found by.
@@ -45,6 +46,10 @@ func Read(env []string) Facts {
 	f.User = Lookup(env, "USER")
 	f.Landlock = landlockABI()
 	f.Mounts, _ = Mounts()
+	f.Foreign = NewForeign(f.Mounts)
+	for _, p := range [...]string{f.Home, f.Account, f.Cwd} {
+		f.Foreign.Name(p)
+	}
 	f.Fuse = HasFuse()
 	f.Reported = listenerTaken()
 	return f

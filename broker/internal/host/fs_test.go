@@ -188,7 +188,7 @@ func TestCacheAnswersAsTheFileSystem(t *testing.T) {
 	if err := os.WriteFile(dir+"/f", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := NewCache()
+	c := NewCache(nil)
 	_, _ = c.ReadDir(dir) // from here on missing names are known without asking
 	for _, p := range []string{"/", dir, dir + "/d", dir + "/d/e", dir + "/f", dir + "/none", dir + "/none/x", dir +
 		"/f/x", dir + "/d/none/x"} {
@@ -255,7 +255,7 @@ func TestCacheFollowsNoNewLink(t *testing.T) {
 		return text + string(b)
 	}
 	const theirs = "ours theirs 6 there theirs"
-	linked, listed, stated := NewCache(), NewCache(), NewCache()
+	linked, listed, stated := NewCache(nil), NewCache(nil), NewCache(nil)
 	if got := read(linked, top+"/link/d"); got != theirs || linked.Exchanged() != "" {
 		t.Errorf("through a link: %q, exchanged %q", got, linked.Exchanged())
 	}
@@ -272,7 +272,7 @@ func TestCacheFollowsNoNewLink(t *testing.T) {
 			t.Errorf("%s: %q, exchanged %q", name, got, c.Exchanged())
 		}
 	}
-	fresh := NewCache()
+	fresh := NewCache(nil)
 	_, _ = fresh.ReadDir(top)
 	if got := read(fresh, at+"/d"); got != theirs || fresh.Exchanged() != "" {
 		t.Errorf("a link from the start: %q, exchanged %q", got, fresh.Exchanged())
@@ -310,7 +310,7 @@ func TestCacheWaitsForADirectory(t *testing.T) {
 	done := make(chan struct{})
 	known := make([]*Cache, 200)
 	for i := range known {
-		known[i] = NewCache()
+		known[i] = NewCache(nil)
 		_, _ = known[i].ReadDir(top)
 	}
 	go func() {
@@ -340,7 +340,7 @@ func TestCacheWaitsForADirectory(t *testing.T) {
 
 // TestCacheNoticesALink: so it is where a directory that was listed has become a link before it was looked at.
 func TestCacheNoticesALink(t *testing.T) {
-	top, c := mustEval(t, t.TempDir()), NewCache()
+	top, c := mustEval(t, t.TempDir()), NewCache(nil)
 	if err := os.Mkdir(top+"/at", 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -13,4 +13,4 @@ func OpenPlain(p string, flags int) (int, error) {
 func openToPlan(p string, flags int) (int, error) { return OpenPlain(p, flags) }
 
 // lstatPlain looks at p itself. Links on the way are followed.
-func lstatPlain(p string) (Stat, error) { return FS{}.Lstat(p) }
+func lstatPlain(p string, _ bool) (Stat, error) { return FS{}.Lstat(p) }

@@ -28,6 +28,7 @@ func (x *carrier) allow(r policy.Rule, paths []string, tree bool) {
 		if x.unread && r.Label != "" {
 			continue // its caller has not read it
 		}
+		x.in.Facts.Foreign.Name(p)
 		canon, links, st, err := host.Resolve(x.in.FS, p)
 		if err != nil || canon == "" || ownPlace(canon) {
 			continue // a rule about what does not exist is no mistake

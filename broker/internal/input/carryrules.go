@@ -157,6 +157,7 @@ func (x *carrier) places(p pathname.Pattern) (paths []string, tree, ok bool) {
 	if !ok {
 		return nil, false, false
 	}
+	x.in.Facts.Foreign.Name(dir)
 	entries, _ := x.in.FS.ReadDir(dir)
 	for _, e := range entries {
 		if name := path.Join(dir, e.Name); p.Match(name) {

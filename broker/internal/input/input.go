@@ -39,7 +39,8 @@ type Run struct {
 
 // begin notes what follows from the request without a look at the host.
 func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error) {
-	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(), AsPID1: r.AsPID1, InPlace: r.InPlace,
+	in := &planner.Input{Argv: r.Argv, Facts: facts, FS: host.NewCache(facts.Foreign),
+		AsPID1: r.AsPID1, InPlace: r.InPlace,
 		Hostname: cmp.Or(r.Hostname, s.Sandbox.Hostname),
 		Idle:     r.Idle,
 		Grants:   make([]planner.Grant, 0, 64), Hides: make([]planner.Hide, 0, 128),
@@ -148,6 +149,9 @@ func (r *Run) Shown(s request.Settings, facts host.Facts, read, write []string) 
 	if err != nil {
 		return nil, err
 	}
+	for _, p := range slices.Concat(read, write, []string{r.ProjectRoot(facts)}) {
+		facts.Foreign.Name(p)
+	}
 	for _, p := range read {
 		g := planner.Grant{Path: p, Mode: planner.Read, Optional: true, Explicit: true}
 		if ofSystem(p) && !host.Within(p, facts.Home) && !host.Within(facts.Home, p) {
@@ -227,6 +231,9 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 					g.Mode, g.Why = planner.Overlay, "--ephemeral"
 				}
 			}
+			if why != base {
+				in.Facts.Foreign.Name(name)
+			}
 			if why := s.LeadsInto(g, in.FS); why != "" {
 				in.Losses = append(in.Losses, planner.Loss{What: quoting.Quote(name) + " (" + g.Why + ")", Why: why})
 				continue
@@ -267,10 +274,14 @@ func (r *Run) grants(s request.Settings, in *planner.Input) error {
 	if err := r.requestGrants(in); err != nil {
 		return err
 	}
+	r.warnKeep(in)
+	return nil
+}
+
+func (r *Run) warnKeep(in *planner.Input) {
 	if r.Keep && !slices.ContainsFunc(in.Grants, func(g planner.Grant) bool { return g.Mode == planner.Overlay }) {
 		r.Warn(keepsNothing)
 	}
-	return nil
 }
 
 const keepsNothing = "--keep: no changes are held back here, so there are none to look at or to apply afterwards: " +
@@ -283,6 +294,7 @@ func (r *Run) requestGrants(in *planner.Input) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Flag, err)
 		}
+		in.Facts.Foreign.Name(p)
 		if o.Mode == planner.Write {
 			if canon, _, _, err := host.Resolve(in.FS, p); err == nil && canon != "/" {
 				if why := unsuitable(canon, home); why != "" {

@@ -254,7 +254,7 @@ func TestProjectIsNoLink(t *testing.T) {
 	}
 	for dir, ok := range map[string]bool{"": true, top + "/project": true, top + "/project/sub": true, top + "/gone": true,
 		top + "/link": false, top + "/link/sub": false} {
-		if err := find(host.NewCache(), dir); (err == nil) != ok {
+		if err := find(host.NewCache(nil), dir); (err == nil) != ok {
 			t.Errorf("%q: %v", dir, err)
 		}
 	}
@@ -295,7 +295,7 @@ func TestCheckLinks(t *testing.T) {
 		{"/mine/sub", true, true}, {"/mine/out", false, false}, {"/gone", true, true}, {"/project/out/gone", false, false}} {
 		for _, mode := range []planner.Mode{planner.Read, planner.Write, planner.Overlay} {
 			for _, asked := range []planner.Mode{planner.Write, planner.Overlay, planner.Read} { // an earlier run could write
-				in := &planner.Input{FS: host.NewCache(), Project: top + "/project", Grants: []planner.Grant{
+				in := &planner.Input{FS: host.NewCache(nil), Project: top + "/project", Grants: []planner.Grant{
 					{Path: top + "/project", Mode: asked}, {Path: top + c.name, Mode: mode, Why: "settings"}}}
 				named := *in
 				named.Grants = []planner.Grant{in.Grants[0], {Path: top + c.name, Mode: mode, Explicit: true, Why: "--ro"}}
@@ -308,7 +308,7 @@ func TestCheckLinks(t *testing.T) {
 			}
 		}
 	}
-	ro := &planner.Input{FS: host.NewCache(), Grants: []planner.Grant{{Path: top + "/project", Mode: planner.Read},
+	ro := &planner.Input{FS: host.NewCache(nil), Grants: []planner.Grant{{Path: top + "/project", Mode: planner.Read},
 		{Path: top + "/project/out", Mode: planner.Read}}}
 	if err := checkLinks(ro); err != nil || len(ro.Grants) != 2 {
 		t.Errorf("nobody inside could have made the link: %+v", ro.Losses)

@@ -21,6 +21,7 @@ func (r *Run) project(s request.Settings, in *planner.Input) (err error) {
 	if in.Project == "" {
 		return nil
 	}
+	in.Facts.Foreign.Name(in.Project)
 	// It was found where no link was. Who works in the sandbox of a directory around it may have put one there since.
 	canon, _, _, _ := host.Resolve(in.FS, in.Project)
 	if canon != in.Project || r.Beside() && !host.Within(in.Dir, canon) {
@@ -40,6 +41,7 @@ func Workdir(r request.Request, setting string, facts host.Facts, fs planner.FS)
 	if err != nil {
 		return "", err
 	}
+	facts.Foreign.Name(p)
 	canon, _, st, err := host.Resolve(fs, p)
 	if err == nil && r.Beside() && canon != p { // whoever put a link there since would choose what is written
 		err = unix.ELOOP

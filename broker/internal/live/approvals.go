@@ -116,7 +116,7 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 		a.engine = a.mounts
 	}
 	a.rules.Env.Runs = request.Runs(in)
-	a.rules.Env.Acts = (&planner.Input{FS: host.NewCache(), Facts: in.Facts}).Acts(in.Outside)
+	a.rules.Env.Acts = (&planner.Input{FS: host.NewCache(in.Facts.Foreign), Facts: in.Facts}).Acts(in.Outside)
 	a.rules.Labels = labels(cfg, in)
 	if cfg.Agent != nil {
 		a.rules.Env.Login = &decide.Login{Patterns: cfg.Agent.Login, Agent: cfg.Agent.Name, Own: cfg.Agent.Own(in)}

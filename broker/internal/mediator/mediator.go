@@ -86,7 +86,9 @@ func New(in *planner.Input, a Asker, refused *report.Refusals, warn func(string)
 	md.nested.ready = make(chan struct{})
 	md.granted = guard.Granted{Top: in.Project, GitDir: in.GitDir}
 	md.Left.Began = time.Now().Add(-time.Second) // the clock of files is coarser
-	md.gitlinks = &repositories.Links{Session: &md.session, Made: md.Left.AnyMade, Granted: md.granted}
+	md.Left.Foreign = in.Facts.Foreign
+	md.gitlinks = &repositories.Links{Session: &md.session, Foreign: in.Facts.Foreign,
+		Made: md.Left.AnyMade, Granted: md.granted}
 	md.session.Witness, md.session.Parts, md.session.Linked = &md.Left, md.gitlinks.Above, md.gitlinks.Linked
 	return md
 }
@@ -142,6 +144,7 @@ func (md *Mediator) Carrier(shared bool) (notify.Carrier, error) {
 	}
 	if md.plan.InPlace != nil {
 		o.InPlace = inPlace(md.plan.Landlock)
+		o.InPlace.Closed = md.in.Facts.Foreign.Closed
 		for _, m := range md.in.Masked {
 			o.InPlace.Copies[m.Path] = m.Text.Text
 		}

@@ -38,7 +38,7 @@ func (v *view) judged(p string, n *node, g Grant) error {
 	below := host.Below(v.in.Facts.Mounts, p)
 	slices.SortFunc(below, func(a, b string) int { return strings.Compare(b, a) })
 	for _, m := range below { // the deepest first: what is covered later is covered with all that lies on it
-		if st, err := v.in.FS.Lstat(m); err == nil && st.Type == host.Dir {
+		if st, err := v.in.FS.Lstat(m); err == nil && st.Type == host.Dir && v.in.Facts.Foreign.Closed(m) == "" {
 			v.judgedAt(m, nil)
 		}
 	}

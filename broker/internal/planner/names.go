@@ -85,6 +85,9 @@ func (g *Grant) ofTools() bool { return g.Why == CacheWhy || strings.HasPrefix(g
 
 // search hides what is found in the trees of grants.
 func (v *view) search() error {
+	if err := v.closed(); err != nil {
+		return err
+	}
 	for _, p := range v.in.Unread {
 		v.hideAt(p, false)
 	}
@@ -93,9 +96,26 @@ func (v *view) search() error {
 	return v.leftOut()
 }
 
+// closed hides what nobody looks into, as a program serves it: it may hold hidden and guarded names.
+func (v *view) closed() error {
+	v.trees = v.in.shownTrees()
+	for _, t := range v.trees {
+		for _, m := range v.in.Facts.Foreign.ClosedIn(t.root) {
+			if t.mode == Write && v.in.Bubblewrap != nil {
+				return &Refusal{What: plan.Bytes(m).Quote(), Err: host.ErrForeign, Hint: "unmount it, for bwrap would wait"}
+			}
+			v.hideAt(m, false)
+			v.losses = append(v.losses, Loss{What: plan.Bytes(m).Quote(), Price: true,
+				Why: "a program serves it and may stop answering, so nothing is looked for in it and it does not exist inside",
+				Fix: "--ro or --rw with its own path shows and searches it"})
+		}
+	}
+	return nil
+}
+
 // hideNames hides the names of secrets in every tree that a grant shows, however it is shown.
 func (v *view) hideNames() {
-	if v.trees = v.in.shownTrees(); v.in.NoGuard {
+	if v.in.NoGuard {
 		return
 	}
 	s := searcher{view: v, judge: v.in.Judge(), seen: map[string]bool{}}

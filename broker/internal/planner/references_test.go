@@ -27,7 +27,7 @@ func TestReferBounds(t *testing.T) {
 		put(dir+"/.git/config", "[core]\n\thooksPath = ../h\n")
 	}
 	refer := func() *Input {
-		in := &Input{FS: host.NewCache(), Grants: []Grant{{Path: top, Mode: Write}}}
+		in := &Input{FS: host.NewCache(nil), Grants: []Grant{{Path: top, Mode: Write}}}
 		in.Refer(nil)
 		return in
 	}
@@ -68,7 +68,7 @@ func TestReferInEachRepository(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in := &Input{FS: host.NewCache(), Grants: []Grant{{Path: top, Mode: Write}}}
+	in := &Input{FS: host.NewCache(nil), Grants: []Grant{{Path: top, Mode: Write}}}
 	if err := in.Refer([]string{"GIT_CONFIG_GLOBAL=cfg", "GIT_CONFIG_PARAMETERS='core.hooksPath'='hk'"}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"slices"
@@ -32,7 +33,7 @@ func (in *Input) list(dir string) ([]host.Entry, error) {
 // shut is what keeps p from being looked at, as err says, and could be opened by somebody inside: p itself, or a
 // directory on the way. It is "" where p is missing, or where nobody with the person's rights can open it.
 func (in *Input) shut(p string, err error) string {
-	if err == nil || host.NotExist(err) {
+	if err == nil || host.NotExist(err) || errors.Is(err, host.ErrForeign) { // see closed
 		return ""
 	}
 	for p != "/" && !in.FS.Access(path.Dir(p), unix.X_OK) {
@@ -62,11 +63,11 @@ func (v *view) leaveOut(dir string, err error) { v.hideAt(v.in.leaveOut(dir, err
 // unreadable refuses a plan for a file or directory of git's that cannot be looked at, as err says.
 func (in *Input) unreadable(p string, err error) {
 	at := in.shut(p, err)
-	if at == "" || in.refused != nil {
+	if at == "" && !errors.Is(err, host.ErrForeign) || in.refused != nil {
 		return
 	}
 	in.refused = &Refusal{What: "git acts upon " + plan.Bytes(p).Quote() + ", which cannot be read", Err: baseError(err),
-		Hint: "without it nobody knows what is to be guarded: chmod u+rX " + plan.Bytes(at).Quote()}
+		Hint: "without it nobody knows what is to be guarded: chmod u+rX " + plan.Bytes(cmp.Or(at, p)).Quote()}
 }
 
 // leftOut says what is. A plan that would leave too much out is refused, and one without a tree that it is to show.

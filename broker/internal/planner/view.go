@@ -51,6 +51,9 @@ func (v *view) addHide(h Hide) error {
 	if canon == "" {
 		return fmt.Errorf("resolving %s: %w", h.Path, err)
 	}
+	if errors.Is(err, host.ErrForeign) {
+		canon = v.in.Facts.Foreign.Closed(canon)
+	}
 	if canon == "/" {
 		return &Refusal{What: "hiding " + h.Path + " would hide everything"}
 	}
@@ -102,7 +105,7 @@ func (v *view) addGrant(g Grant) error {
 	}
 	canon, links, st, err := host.Resolve(v.in.FS, g.Path)
 	if err != nil && !(host.NotExist(err) && (g.Optional || g.Mode == Scratch)) {
-		if errors.Is(err, syscall.EACCES) && g.Optional {
+		if (errors.Is(err, syscall.EACCES) || errors.Is(err, host.ErrForeign)) && g.Optional {
 			return nil
 		}
 		return &Refusal{What: fmt.Sprintf("%s (%s)", plan.Bytes(g.Path).Quote(), g.Why), Err: baseError(err),
@@ -431,16 +434,6 @@ func (v *view) inside(p string, n *node) error {
 }
 
 func (v *view) tmpfs(p string, g Grant) {
-	v.op(plan.Mount{Kind: plan.Tmpfs, Target: p, Size: v.in.TmpSize, Inodes: v.in.TmpSize >> 12, Mode: tmpMode(p),
+	v.op(plan.Mount{Kind: plan.Tmpfs, Target: p, Size: v.in.TmpSize, Inodes: v.in.TmpSize >> 12, Mode: plan.TmpMode(p),
 		NoExec: g.NoExec, Why: g.Why})
-}
-
-func tmpMode(p string) uint32 {
-	switch path.Base(p) {
-	case "tmp", "shm":
-		return 0o1777
-	case "gnupg": // which warns of any other
-		return 0o700
-	}
-	return 0o755
 }

@@ -13,6 +13,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
@@ -67,16 +68,24 @@ func (l *Left) search(tops []string, end time.Time, found func(fd int)) {
 		if len(l.beyond) == 0 {
 			return
 		}
-		fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil || !l.searchIn(fd, end, found) {
+		fd, err := openTop(l.Foreign, top)
+		if err != nil || !l.searchIn(fd, top, end, found) {
 			l.unseen++
 		}
 	}
 }
 
+// openTop opens a directory that is looked through.
+func openTop(foreign *host.Foreign, dir string) (int, error) {
+	if foreign.Closed(dir) != "" {
+		return -1, host.ErrForeign
+	}
+	return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
 // searchIn takes the descriptor of a directory.
-func (l *Left) searchIn(fd int, end time.Time, found func(fd int)) bool {
-	return below(fd, "", end, func(fd int, _ string, _ []fs.DirEntry) bool {
+func (l *Left) searchIn(fd int, top string, end time.Time, found func(fd int)) bool {
+	return below(l.Foreign, fd, top, end, func(fd int, _ string, _ []fs.DirEntry) bool {
 		if id, err := names.ID(fd); err == nil && l.beyond[id] {
 			delete(l.beyond, id)
 			found(fd)
@@ -87,7 +96,8 @@ func (l *Left) searchIn(fd int, end time.Time, found func(fd int)) bool {
 
 // below gives visit a directory, whose descriptor it closes, and those below it: open, with their paths and what is in
 // them. It ends when that answers false, or too late. It follows no link. It says whether it has seen all.
-func below(fd int, at string, end time.Time, visit func(fd int, at string, in []fs.DirEntry) (on bool)) (all bool) {
+func below(foreign *host.Foreign, fd int, at string, end time.Time,
+	visit func(fd int, at string, in []fs.DirEntry) (on bool)) (all bool) {
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
 	list, err := f.ReadDir(-1)
@@ -102,8 +112,12 @@ func below(fd int, at string, end time.Time, visit func(fd int, at string, in []
 		if time.Now().After(end) {
 			return false
 		}
+		name := path.Join(at, e.Name())
+		if foreign.Closed(name) != "" { // nor could the session write there
+			continue
+		}
 		sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		all = err == nil && below(sub, path.Join(at, e.Name()), end, visit) && all
+		all = err == nil && below(foreign, sub, name, end, visit) && all
 	}
 	return all
 }

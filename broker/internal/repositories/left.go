@@ -34,6 +34,7 @@ const (
 // Left is what a session left that somebody may run outside: told when it ends. It is the guard.Witness of the
 // session. The zero value is ready.
 type Left struct {
+	Foreign      *host.Foreign
 	mu           sync.Mutex
 	Began        time.Time          // when the session did; what has changed since is its own
 	changed      map[place]changing // build files and the like
@@ -260,6 +261,10 @@ func (l *Left) inOpened() []string {
 }
 
 func (l *Left) look(dir string, at *guard.Place, left *int, out []string) []string {
+	if l.Foreign.Closed(dir) != "" {
+		l.unopened = true
+		return out
+	}
 	list, err := os.ReadDir(dir)
 	if *left -= len(list); err != nil || *left < 0 {
 		return out

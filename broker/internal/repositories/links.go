@@ -28,7 +28,8 @@ type Links struct {
 	Session *guard.Session
 	Granted guard.Granted
 	Made    func() bool // whether the session has made a repository anywhere
-	Trees   []string    // the directories of the host that the session can write to
+	Foreign *host.Foreign
+	Trees   []string // the directories of the host that the session can write to
 	mu      sync.Mutex
 	seen    map[guard.ID]bool // directories above what the session made, with those above them
 }
@@ -181,6 +182,9 @@ func (l *Links) expect(top, name string) (at []string, err error) {
 // expectBelow is expect for all that is in a directory. Each is told to the session before it is listed, so that what
 // comes into it meanwhile is either found or judged by that.
 func (l *Links) expectBelow(top, name string) (at []string, err error) {
+	if l.Foreign.Closed(path.Join(top, name)) != "" {
+		return nil, host.ErrForeign
+	}
 	dir, err := openTree(top, name)
 	if isNone(err) {
 		return nil, nil // what comes is guarded
@@ -325,11 +329,11 @@ func (l *Links) leading(git string) (dirs []string, all bool) {
 	all, end := true, time.Now().Add(maxLooked)
 	id := identity(unix.AT_FDCWD, git)
 	for _, top := range l.Trees {
-		fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		fd, err := openTop(l.Foreign, top)
 		if err != nil {
 			return nil, false
 		}
-		all = below(fd, top, end, func(fd int, at string, in []fs.DirEntry) bool {
+		all = below(l.Foreign, fd, top, end, func(fd int, at string, in []fs.DirEntry) bool {
 			for _, e := range in {
 				if guard.Fold(e.Name()) != ".git" || !e.Type().IsRegular() {
 					continue

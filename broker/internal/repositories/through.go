@@ -26,7 +26,7 @@ func linksIn(fd int) (links []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all := below(dir, "", time.Now().Add(maxSearch), func(dir int, at string, in []fs.DirEntry) bool {
+	all := below(nil, dir, "", time.Now().Add(maxSearch), func(dir int, at string, in []fs.DirEntry) bool {
 		place := anywhere.Below(".git")
 		for _, name := range strings.FieldsFunc(at, func(r rune) bool { return r == '/' }) {
 			place = place.Below(name)

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ func ExpandHide(fs planner.FS, pattern string, secret bool, why string) ([]plann
 		return []planner.Hide{{Path: p, Secret: secret, Why: why}}, true
 	}
 	found, left := []string{"/"}, maxExpanded
+	var out []planner.Hide
 	parts := strings.Split(strings.Trim(path.Clean(p), "/"), "/")
 	if slices.Contains(parts, "**") {
 		return nil, false
@@ -40,7 +42,10 @@ func ExpandHide(fs planner.FS, pattern string, secret bool, why string) ([]plann
 				next = append(next, name)
 				continue
 			}
-			list, _ := fs.ReadDir(dir)
+			list, err := fs.ReadDir(dir)
+			if errors.Is(err, host.ErrForeign) { // nobody knows what it finds there
+				out = append(out, planner.Hide{Path: dir, Secret: secret, Why: why})
+			}
 			if left -= len(list); left < 0 {
 				return nil, false
 			}
@@ -53,7 +58,6 @@ func ExpandHide(fs planner.FS, pattern string, secret bool, why string) ([]plann
 		}
 		found = next
 	}
-	var out []planner.Hide
 	for _, name := range found {
 		out = append(out, planner.Hide{Path: name, Secret: secret, Why: why})
 	}

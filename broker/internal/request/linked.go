@@ -133,7 +133,7 @@ func (l *linkedSecrets) listed(note func(string)) {
 // secretsIn notes the secrets in a tree, by their own names.
 func (g *NameGate) secretsIn(tree, top string, note func(string)) {
 	n := 0
-	_ = filepath.WalkDir(tree, func(p string, e fs.DirEntry, err error) error {
+	_ = g.foreign.Walk(tree, func(p string, e fs.DirEntry, err error) error {
 		if n++; n > searchedNames {
 			return errHolds
 		}

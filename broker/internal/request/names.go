@@ -19,12 +19,13 @@ type NameGate struct {
 	Judge *secrets.Judge
 	home  string
 
-	linked linkedSecrets
+	foreign *host.Foreign
+	linked  linkedSecrets
 }
 
 func NewNameGate(in *planner.Input) *NameGate {
 	return &NameGate{Judge: secrets.New(host.FS{}, in.Own, in.GitDir), home: in.Facts.Home,
-		linked: linkedSecrets{hides: in.Hides}}
+		foreign: in.Facts.Foreign, linked: linkedSecrets{hides: in.Hides}}
 }
 
 // systemTrees hold what came with the system: what is secret there is on the list, or no user can read it.
@@ -80,8 +81,8 @@ func (g *NameGate) Within(dir string) bool {
 		return false
 	}
 	n, read := 0, 0
-	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
-		if n++; n > searchedNames {
+	err := g.foreign.Walk(dir, func(p string, e fs.DirEntry, err error) error {
+		if n++; n > searchedNames || errors.Is(err, host.ErrForeign) {
 			return errHolds
 		}
 		if err != nil {

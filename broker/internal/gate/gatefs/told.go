@@ -5,8 +5,6 @@ package gatefs
 import (
 	"path"
 
-	"golang.org/x/sys/unix"
-
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
@@ -23,8 +21,7 @@ func (s *Server) tell(h *fuse.InHeader, p string, r grants.Request) {
 // tellHidden reports that somebody looked for a hidden name which the host has. The kernel keeps the answer, so it is
 // the first one who is told of.
 func (s *Server) tellHidden(h *fuse.InHeader, n *node, name string) {
-	var st unix.Stat_t
-	if n.fd >= 0 && !names.IsReserved(name) && names.Stat(n.fd, name, &st) == nil {
+	if n.fd >= 0 && !names.IsReserved(name) && names.Has(n.fd, name) {
 		s.tell(h, path.Join(s.nodes.where(n), name), grants.Request{Op: grants.OpLookup.String(), Hidden: true})
 	}
 }

@@ -41,6 +41,8 @@ type Options struct {
 	// Skip says of a directory whether its names are somebody else's to judge while something is mounted there: a mount
 	// goes with what it is on, and the host may put another directory there. May be nil.
 	Skip func(dir string) bool
+	// Closed is the mount point of a file system that is not looked into, over a path, empty if there is none. May be nil.
+	Closed func(p string) string
 	// Hidden says of a path in a directory that was granted whether it is hidden, whatever it is. May be nil.
 	Hidden  func(p, granted string) bool
 	Secrets *secrets.Judge
@@ -291,6 +293,9 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 // at.
 func (w *Watcher) one(d dir, name string, isDir, fresh bool) (dir, bool) {
 	p := d.path + "/" + name
+	if isDir && w.Closed != nil && w.Closed(p) != "" {
+		return dir{}, false
+	}
 	hidden := false
 	secret := d.place.Rule(name, guard.ByHost).Secret != nil
 	if secret || w.hides(d, p) || fresh && !isDir && w.isOdd(d, p) {

@@ -57,6 +57,12 @@ func Stat(dir int, name string, st *unix.Stat_t) error {
 	return unix.Fstatat(dir, name, st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 }
 
+// Has says whether a directory has a name. It asks no server of a file system that is mounted there.
+func Has(dir int, name string) bool {
+	var st unix.Statx_t
+	return unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, 0, &st) == nil
+}
+
 // Inspect tells an object's type and number, and where a link leads. It asks no server of a file system about them: one
 // that does not answer must not hold up a listing of the directory in which it is mounted.
 func Inspect(fd int) (typ uint32, ino uint64, target string, err error) {

@@ -19,6 +19,8 @@ type InPlace struct {
 	Split   []string          // directories of which the entries are granted, and not the whole
 	Granted []string          // those entries
 	Copies  map[string]string // what stands for files that are not shown, where they are read
+	// Closed is the mount point of a file system that is not looked into, over a path, empty if there is none.
+	Closed func(p string) string
 }
 
 // covered is what stood in such directories when the session began and is not granted: the plan hides it, or shows
@@ -41,8 +43,11 @@ func (x *InPlace) covered(roots []root) covered {
 		list, _ := os.ReadDir(dir)
 		for _, e := range list {
 			p := path.Join(dir, e.Name())
-			if (e.IsDir() || e.Type().IsRegular()) && !slices.Contains(x.Granted, p) {
-				c.paths[p], c.ids[idOf(unix.AT_FDCWD, p)] = true, true
+			if !e.IsDir() && !e.Type().IsRegular() || slices.Contains(x.Granted, p) {
+				continue
+			}
+			if c.paths[p] = true; x.Closed(p) == "" {
+				c.ids[idOf(unix.AT_FDCWD, p)] = true
 			}
 		}
 	}
@@ -55,9 +60,14 @@ func (c covered) holds(n *name) (covered, above bool) {
 	if len(c.paths) == 0 {
 		return false, false
 	}
-	for p := n.abs(); within(p, n.root.Path); p = path.Dir(p) {
-		if c.paths[p] || c.ids[idOf(unix.AT_FDCWD, p)] {
-			return true, p != n.abs()
+	for _, is := range [...]func(p string) bool{ // the paths first: of some, no identity may be asked for
+		func(p string) bool { return c.paths[p] },
+		func(p string) bool { return c.ids[idOf(unix.AT_FDCWD, p)] },
+	} {
+		for p := n.abs(); within(p, n.root.Path); p = path.Dir(p) {
+			if is(p) {
+				return true, p != n.abs()
+			}
 		}
 	}
 	return false, false
