@@ -29,6 +29,7 @@ type Options struct {
 type Result struct {
 	Applied int
 	Held    []Change // left out
+	Linked  []Change // those that were applied to one of several names (hard links) of a file of the host's
 }
 
 // Refused is the error of changes that nobody accepted. Nothing was applied.
@@ -75,6 +76,9 @@ type applier struct {
 	late  []Change // directories whose mode and time come last
 	// directories of the host's that are writable until the layer is done
 	opened []opened
+	made   map[inode]made  // its files with several names
+	listed map[string]bool // which of them noteNames was asked about
+	known  ownChanges
 	failed bool // the rest comes another time, so what is to be shut stays open
 }
 
@@ -111,13 +115,15 @@ func Apply(list []Change, opt Options) (Result, error) {
 	if err != nil {
 		return res, err
 	}
-	a := &applier{opt: opt, j: j, upper: -1, host: -1}
+	a := &applier{opt: opt, j: j, upper: -1, host: -1, known: notedChanges(opt.Dir)}
 	for i := range todo {
 		if err = a.change(&todo[i]); err != nil {
 			err, a.failed = fmt.Errorf("applying %s: %w", plan.Bytes(todo[i].Path).Quote(), err), true
 			break
 		}
-		res.Applied++
+		if res.Applied++; todo[i].Links > 0 {
+			res.Linked = append(res.Linked, todo[i])
+		}
 	}
 	if cerr := a.leave(); err == nil {
 		err = cerr
@@ -145,7 +151,7 @@ func (a *applier) enter(c *Change) error {
 	if a.upper, err = openRoot(c.layer.Upper); err != nil {
 		return err
 	}
-	a.layer = c.layer
+	a.layer, a.listed, a.made = c.layer, map[string]bool{}, map[inode]made{}
 	if c.rel == "." { // the layer's place does not exist yet
 		parent, err := openRoot(path.Dir(c.layer.Target))
 		if err != nil {
@@ -229,11 +235,14 @@ func (a *applier) change(c *Change) error {
 	}
 	defer unix.Close(dir)
 	name := path.Base(c.rel)
+	if err := a.note(c); err != nil {
+		return err
+	}
 	switch {
 	case c.Op == Mode && c.Kind == Dir:
 		a.late = append(a.late, *c)
 		return nil // what is made in it comes before its last mode
-	case c.Op == Mode:
+	case c.Op == Mode && c.Links == 0:
 		return chmodFile(dir, name, c)
 	}
 	if err := a.openUp(path.Dir(c.rel), dir); err != nil {
@@ -264,16 +273,24 @@ func (a *applier) change(c *Change) error {
 		return err
 	}
 	if c.Op == Added {
-		err := rename(dir, temp, name, unix.RENAME_NOREPLACE)
-		if err != nil {
-			_ = removeAll(dir, temp)
-		}
-		if err == unix.EEXIST {
-			return errors.New("the host made something of this name just now; look again with sbx diff")
-		}
-		return err
+		return a.put(c, dir, name, temp)
 	}
 	return a.replace(c, dir, name, temp, &in)
+}
+
+// put gives the staged name to what is new.
+func (a *applier) put(c *Change, dir int, name, temp string) error {
+	err := rename(dir, temp, name, unix.RENAME_NOREPLACE)
+	if err != nil {
+		_ = removeAll(dir, temp)
+	}
+	if err == unix.EEXIST {
+		return errors.New("the host made something of this name just now; look again with sbx diff")
+	}
+	if err == nil {
+		a.keepMade(c, dir, name)
+	}
+	return err
 }
 
 func chmodFile(dir int, name string, c *Change) error {
@@ -301,6 +318,9 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 	case Dir:
 		return unix.Mkdirat(dir, temp, 0o700)
 	}
+	if c.Op == Added && a.linkMade(c, dir, temp) {
+		return nil
+	}
 	from, err := openBelow(a.upper, path.Dir(c.rel))
 	if err != nil {
 		return fmt.Errorf("opening layer: %w", err)
@@ -317,7 +337,7 @@ func (a *applier) stage(c *Change, dir int, temp string) error {
 	}
 	dst := os.NewFile(uintptr(fd), temp)
 	if err = copyData(dst, src, c.now.Size); err == nil {
-		if c.Op == Modified { // as the host had it, where this user may
+		if c.Op == Modified || c.Op == Mode { // as the host had it, where this user may
 			_ = unix.Fchown(int(dst.Fd()), -1, int(c.old.Gid))
 		}
 		dropACLs(int(dst.Fd()))

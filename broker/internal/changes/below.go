@@ -44,7 +44,10 @@ func (s *scanner) below(c *Change, rel string, host int, name string) {
 			continue
 		}
 		in.Kind = kindOf(&in.old)
-		if after(in.old.Ctim, s.l.since) && !c.Changed {
+		if in.Kind == File && in.old.Nlink > 1 {
+			s.linked = append(s.linked, stampOf(&in.old))
+		}
+		if !c.Changed && s.touched(&in.old) {
 			c.Changed, c.Since = true, fmt.Sprintf("the host changed %q in it after the session began", sub)
 		}
 		if s.judges == nil { // only counted

@@ -67,10 +67,14 @@ type Change struct {
 	SetID   bool   // its set-user-id or set-group-id bit is not applied
 	// Attributes: its extended attributes changed, and not what is in it
 	Attributes bool
+	// Links: further names (hard links) of the host's file. What is applied to one of them leaves the
+	// others alone, as it did in the session: they may lie anywhere.
+	Links int
 
 	layer    *Layer
 	rel      string
 	old, now unix.Stat_t
+	unnoted  bool // names or mode of the host's directory are not known as they were when the session began
 }
 
 // perm are the mode bits that are carried over.
@@ -132,6 +136,9 @@ func (c *Change) line(p, from string) string {
 	if c.SetID {
 		s += " (without its set-id bit)"
 	}
+	if c.Links > 0 {
+		s += " (hard link: " + others(c.Links) + " not change with it)"
+	}
 	if c.Risk != "" || c.Changed {
 		s += "  ! " + c.Why()
 	}
@@ -186,4 +193,11 @@ func leadsOut(rel, text string) bool {
 	}
 	p := path.Join(path.Dir(rel), text)
 	return p == ".." || strings.HasPrefix(p, "../")
+}
+
+func others(n int) string {
+	if n == 1 {
+		return "1 other name does"
+	}
+	return fmt.Sprintf("%d other names do", n)
 }

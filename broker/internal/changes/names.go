@@ -89,34 +89,59 @@ func (l *Layer) list(w io.Writer, left *int, more func() bool) error {
 		}
 		rel := near[0]
 		near = near[1:]
-		list, st, err := entriesBelow(root, rel)
+		line, known, err := l.listing(root, rel)
 		if err != nil {
 			continue
 		}
-		*left -= len(list)
-		line := listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Mode: perm(&st),
-			Names: make([]plan.Bytes, 0, len(list))}
-		for _, e := range list {
-			name := e.Name()
-			if line.Names = append(line.Names, plan.Bytes(name)); e.IsDir() {
-				line.Names[len(line.Names)-1] += "/"
-			}
+		*left -= len(line.Names)
+		for _, n := range line.Names {
+			name, isDir := strings.CutSuffix(string(n), "/")
 			switch sub := path.Join(rel, name); {
-			case !e.IsDir() || isObjects(sub):
+			case !isDir || isObjects(sub):
 			case name == ".git" || guard.Dependency(name):
 				far = append(far, sub)
 			default:
 				near = append(near, sub)
 			}
 		}
-		if after(st.Ctim, l.since) {
-			continue // something of it may be gone already
+		if !known {
+			continue
 		}
 		if err := enc.Encode(line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// listing is the line of the directory rel below root. It is not known of one that has changed since the session began:
+// something of it may be gone already.
+func (l *Layer) listing(root int, rel string) (line listing, known bool, err error) {
+	list, st, err := entriesBelow(root, rel)
+	line = listing{Target: plan.Bytes(l.Target), Dir: plan.Bytes(rel), Mode: perm(&st),
+		Names: make([]plan.Bytes, 0, len(list))}
+	for _, e := range list {
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		line.Names = append(line.Names, plan.Bytes(name))
+	}
+	return line, !after(st.Ctim, l.since), err
+}
+
+// noteNames notes a directory of the host's that was not, before its first name changes: afterwards nobody could tell
+// this change from one of the host's.
+func (a *applier) noteNames(rel string) error {
+	if a.listed[rel] {
+		return nil
+	}
+	a.listed[rel] = true
+	line, known, err := a.layer.listing(a.host, rel)
+	if err != nil || !known {
+		return nil // so it is the next time
+	}
+	return noteLine(a.opt.Dir, namesFile, line)
 }
 
 // isObjects says whether rel is where git keeps what it names by the contents, or lies in there: whether the host has

@@ -261,3 +261,43 @@ func TestHostChangedModeMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// What is applied by parts changes a directory whose names were not noted. That is no change of the host's: it is noted
+// before. The controls are a directory that the host has changed before, and a name that it deletes after.
+func TestAppliedByParts(t *testing.T) {
+	l := newLab(t)
+	for _, f := range []string{"d/old", "d/gone", "d/e/f", "changed/f", "m/f"} {
+		l.write(l.host, f, "old")
+	}
+	l.begin()
+	l.rewriteNames(func(dir string) bool { return dir == "." })
+	l.check(os.Remove(l.host + "/changed/f"))
+	for _, f := range []string{"d/old", "d/a", "d/b", "d/gone", "d/e/a", "d/e/b", "d/new/x", "d/new/y", "changed/a",
+		"changed/b", "m/a"} {
+		l.write(l.upper, f, "in")
+	}
+	for _, only := range []string{"d/old", "d/a", "d/e/a", "d/new/x"} {
+		list, err := Scan([]Layer{l.layer}, []string{filepath.Join(l.host, only)})
+		l.check(err)
+		opt := l.opt()
+		_, err = Apply(list, opt)
+		l.check(err)
+	}
+	l.check(os.Chmod(l.upper+"/m", 0o700))
+	opt := l.opt()
+	list := l.scan()
+	for i := range list {
+		if list[i].In(l.host) == "P  m/ (mode 0755 -> 0700)" {
+			_, err := Apply(list[i:i+1], opt)
+			l.check(err)
+		}
+	}
+	l.check(os.Remove(l.host + "/d/gone"))
+	const want = "A  changed/a  ! " + unknown + "\nA  changed/b  ! " + unknown +
+		"\nA  d/b\nA  d/e/b\nA  d/gone  ! " + gone + "\nA  d/new/y\nA  m/a\n"
+	list = l.scan()
+	if got := l.text(list); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	l.heldUntilForced(list)
+}

@@ -76,7 +76,7 @@ func around(dir string) error {
 // refusedByHost says why a change cannot be applied whatever is accepted, so that nothing is begun which stops
 // half-way. host is the directory that it is in, -1 where that comes with the layer.
 func (s *scanner) refusedByHost(c *Change, rel string, host int, name string) error {
-	if c.Op == Mode {
+	if c.Op == Mode && c.Links == 0 {
 		if me := unix.Geteuid(); me != 0 && int(c.old.Uid) != me && c.OldMode != c.NewMode {
 			return errors.New("it belongs to somebody else")
 		}

@@ -146,10 +146,11 @@ func (a *applier) asCompared(c *Change, dir int, temp string, in *intent) bool {
 	if kindOf(&st) != Dir {
 		return true
 	}
-	s := scanner{l: c.layer}
+	s := scanner{l: c.layer, known: a.known}
 	again := Change{old: st}
 	s.below(&again, c.rel, dir, temp)
-	return again.Risk == "" && again.Entries == c.Entries && (!again.Changed || a.opt.Force)
+	return again.Risk == "" && again.Entries == c.Entries && (!again.Changed || a.opt.Force) &&
+		a.known.noteLinked(a.opt.Dir, s.linked) == nil
 }
 
 func rename(dir int, from, to string, flags uint) error {

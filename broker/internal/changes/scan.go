@@ -27,11 +27,12 @@ type scanner struct {
 	judges *guard.Judge    // nil: nothing is judged
 	heads  map[string]bool // which directories have a HEAD
 
-	locks    *locks
-	returned map[returned]bool // what Recover put back
-	noted    map[string]place  // what the host's directories were when the session began
-	shut     map[string]error  // which of the host's directories cannot be written to
-	lost     string            // the directory that is gone from the host and is being looked through; "." for all
+	locks  *locks
+	known  ownChanges
+	noted  map[string]place // what the host's directories were when the session began
+	shut   map[string]error // which of the host's directories cannot be written to
+	lost   string           // the directory that is gone from the host and is being looked through; "." for all
+	linked []stamp          // files with further names, below what is to go
 }
 
 // Scan lists what the layers hold that the host does not, in the order of paths. The paths in only, which
@@ -54,7 +55,7 @@ func Scan(layers []Layer, only []string) ([]Change, error) {
 			return nil, err
 		}
 		s := scanner{l: l, host: -1, judges: judge, noted: noted[l.session][l.Target], locks: k,
-			returned: notedReturned(l.session)}
+			known: notedChanges(l.session)}
 		if err := s.layer(); err != nil {
 			return nil, fmt.Errorf("comparing %s: %w", l.Target, err)
 		}
@@ -315,12 +316,15 @@ func (s *scanner) deleted(rel, name string, host int) {
 // add judges a change and keeps it.
 func (s *scanner) add(c Change, rel string, host int, name string) {
 	c.layer, c.rel, c.Path = s.l, rel, filepath.Join(s.l.Target, rel)
+	c.unnoted = s.unnoted(path.Dir(rel)) || c.Op == Mode && c.Kind == Dir && s.unnoted(rel)
+	if c.Op != Added && c.Op != Deleted && kindOf(&c.old) == File {
+		c.Links = int(c.old.Nlink) - 1
+	}
 	if c.Op == Deleted || c.Op == Replaced && kindOf(&c.old) == Dir {
 		s.below(&c, rel, host, name)
 	}
 	// A directory's own time says that names in it came or went, which does not matter to its mode.
-	if c.Op != Added && !(c.Op == Mode && c.Kind == Dir) && !c.Changed && after(c.old.Ctim, s.l.since) &&
-		!s.refreshed(rel) && !s.returned[returnedOf(&c.old)] {
+	if c.Op != Added && !(c.Op == Mode && c.Kind == Dir) && !c.Changed && s.touched(&c.old) && !s.refreshed(rel) {
 		c.Changed, c.Since = true, "the host changed it after the session began"
 	}
 	if c.Risk == "" {

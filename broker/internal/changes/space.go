@@ -37,7 +37,7 @@ func enoughSpace(list []Change) error {
 			}
 			of[c.layer] = r
 		}
-		if c.Kind == File && (c.Op == Added || c.Op == Modified || c.Op == Replaced) {
+		if c.Kind == File && (c.Op == Added || c.Op == Modified || c.Op == Replaced || c.Links > 0) {
 			r.bytes += uint64(c.now.Blocks) * 512
 		}
 		if c.Op == Added {

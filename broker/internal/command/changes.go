@@ -290,22 +290,29 @@ func (t *Term) apply(o changeOptions) int {
 			return t.Fail(err)
 		}
 	}
-	t.result(o.json, &res)
+	t.result(o.json, c, &res)
 	return t.unread(res.Held)
 }
 
 // result says what was applied.
-func (t *Term) result(json bool, res *changes.Result) {
+func (t *Term) result(json bool, c *collected, res *changes.Result) {
 	if json {
-		leftOut := []plan.Bytes{}
-		for i := range res.Held {
-			leftOut = append(leftOut, plan.Bytes(res.Held[i].Path))
+		paths := func(list []changes.Change) []plan.Bytes {
+			out := []plan.Bytes{}
+			for i := range list {
+				out = append(out, plan.Bytes(list[i].Path))
+			}
+			return out
 		}
 		t.Print(Encode(struct {
 			Applied int          `json:"applied"`
 			LeftOut []plan.Bytes `json:"left_out"`
-		}{res.Applied, leftOut}))
+			Linked  []plan.Bytes `json:"linked"`
+		}{res.Applied, paths(res.Held), paths(res.Linked)}))
 		return
+	}
+	for _, line := range changes.Lines(res.Linked, c.base()) {
+		t.Note("applied to this name alone: " + line + "\n")
 	}
 	t.Print(quoting.Count(res.Applied, "change") + " applied\n")
 }

@@ -37,6 +37,7 @@ func changesJSON(list []changes.Change) string {
 		NewMode string       `json:"new_mode,omitempty"`
 		Link    plan.Bytes   `json:"link,omitempty"`
 		Attrs   bool         `json:"attributes,omitempty"`
+		Links   int          `json:"other_names,omitempty"`
 		Size    int64        `json:"size"`
 		Below   int          `json:"below,omitempty"`
 		Risk    changes.Risk `json:"risk,omitempty"`
@@ -52,7 +53,7 @@ func changesJSON(list []changes.Change) string {
 			return fmt.Sprintf("%04o", m)
 		}
 		out = append(out, entry{c.Op, plan.Bytes(c.Path), plan.Bytes(c.From), c.Kind, mode(c.OldMode), mode(c.NewMode),
-			plan.Bytes(c.Link), c.Attributes, c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Because())})
+			plan.Bytes(c.Link), c.Attributes, c.Links, c.Size, c.Entries, c.Risk, c.Changed, plan.Bytes(c.Because())})
 	}
 	return Encode(struct {
 		Changes []entry `json:"changes"`
