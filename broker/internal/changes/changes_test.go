@@ -525,3 +525,40 @@ func TestPatchText(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+// Holes that two files have are not read: the largest file is compared at once. The controls are one that has something
+// else in it, one that has it elsewhere, and one that is shorter.
+func TestCompareHoles(t *testing.T) {
+	dir := t.TempDir()
+	open := func(name string, size int64, at int64, text string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err == nil {
+			_, err = f.WriteAt([]byte(text), at)
+		}
+		if err == nil {
+			err = f.Truncate(size)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	const huge = 8 << 40
+	a := open("a", huge, 5<<40, "x")
+	for name, want := range map[string]bool{"same": true, "other": false, "elsewhere": false, "shorter": false} {
+		b := open(name, huge, 5<<40, "x")
+		switch name {
+		case "other":
+			b = open(name, huge, 5<<40, "y")
+		case "elsewhere":
+			b = open(name, huge, 6<<40, "x")
+		case "shorter":
+			b = open(name, huge-1, 5<<40, "x")
+		}
+		same, err := sameContent(a, b)
+		if err != nil || same != want {
+			t.Errorf("%s: %v, %v", name, same, err)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,13 +17,18 @@ const maxPatch = 4 << 20
 
 // Patch writes the change as a unified diff with git's headers, which git apply reads. Paths are relative to
 // dir where they lie below it. Of a file that is no text it is only said that it differs, unless whole is set: git
-// apply refuses that. What cannot be read is named instead, and marked as Unread.
+// apply refuses that. It refuses names in .git as well, so with whole what changed there is a comment. What cannot be
+// read is named instead, and marked as Unread.
 func (c *Change) Patch(w *bytes.Buffer, dir string, whole bool) {
-	was := w.Len()
-	if err := c.patch(w, dir, whole); err != nil {
+	was, ofGit := w.Len(), slices.Contains(strings.Split(c.rel, "/"), ".git")
+	if err := c.patch(w, dir, whole && !ofGit); err != nil {
 		w.Truncate(was)
 		c.unreadable("the file", err)
 		fmt.Fprintf(w, "# %s\n", c.In(dir))
+	}
+	if text := strings.TrimSuffix(w.String()[was:], "\n"); whole && ofGit && !strings.HasPrefix(text, "# ") {
+		w.Truncate(was)
+		fmt.Fprintf(w, "# %s\n", strings.ReplaceAll(text, "\n", "\n# "))
 	}
 }
 

@@ -190,3 +190,40 @@ func (l *lab) tree(top string) string {
 	}))
 	return b.String()
 }
+
+// A patch with changes of a repository's own files is one that git reads: they are in it as comments. The control is
+// the same patch for a terminal, where nothing reads it.
+func TestPatchBesideGit(t *testing.T) {
+	need.Tool(t, "git")
+	l := newLab(t)
+	l.write(l.host, "f", "old\n")
+	l.write(l.host, ".git/HEAD", "ref: refs/heads/main\n")
+	l.begin()
+	l.write(l.upper, "f", "new\n")
+	l.write(l.upper, ".git/HEAD", "ref: refs/heads/topic\n")
+	l.write(l.upper, ".git/COMMIT_EDITMSG", "a message\n")
+	l.write(l.upper, ".git/objects/ab/cd", "\x00data")
+	var b, shown bytes.Buffer
+	list := l.scan()
+	for i := range list {
+		list[i].Patch(&b, l.host, true)
+		list[i].Patch(&shown, l.host, false)
+	}
+	if text := b.String(); !strings.Contains(text, "\n# +ref: refs/heads/topic\n") ||
+		strings.Contains(text, "GIT binary") {
+		t.Errorf("the patch is\n%s", text)
+	}
+	if !strings.Contains(shown.String(), "\n+ref: refs/heads/topic\n") {
+		t.Errorf("shown is\n%s", shown.String())
+	}
+	to := t.TempDir()
+	l.check(os.WriteFile(to+"/f", []byte("old\n"), 0o600))
+	cmd := exec.Command("git", "apply", "-")
+	cmd.Dir, cmd.Stdin = to, &b
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if got, err := os.ReadFile(to + "/f"); err != nil || string(got) != "new\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
