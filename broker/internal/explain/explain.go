@@ -127,6 +127,9 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 		q.Of = request.Originals(x.Input, canon, false)
 	}
 	x.unsettled(q, &row)
+	if host.NotExist(err) && a == policy.Write {
+		x.beside(canon, &row)
+	}
 	return row
 }
 
@@ -312,6 +315,9 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	case a == policy.Write && m.Access == plan.ReadOnly:
 		row.Decision, row.Reason = "deny", row.Reason+", read-only"
 		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
+	case a == policy.Write && x.alone(p):
+		row.Reason += "; in place: to put another file there, as many programs save, takes " +
+			request.ToReplace(x.Input, p)
 	case a == policy.Exec && m.NoExec:
 		row.Decision, row.Reason = "deny", row.Reason+", nothing in it can be executed"
 	}

@@ -378,6 +378,7 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 		b.Warn("not all of the program's output is there: " + res.Unwritten.Error())
 	}
 	x.keepCaches()
+	reached = append(reached, x.unsaved(res.Status)...)
 	cerr := x.s.Close(r.Keep)
 	if strings.HasSuffix(x.s.ID, "a") || strings.HasSuffix(x.s.ID, "b") { // now and then: it looks at every record
 		runtime, state := host.Lookup(b.Env, "XDG_RUNTIME_DIR"), host.Lookup(b.Env, "XDG_STATE_HOME")

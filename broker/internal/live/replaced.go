@@ -2,7 +2,13 @@
 
 package live
 
-import "sbx.example/sbx/broker/plan"
+import (
+	"os"
+	"path/filepath"
+
+	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
+)
 
 // replaced tells of files that could be written, and in whose place the host has put others since, as editors do that
 // save, where nobody could mount those.
@@ -11,6 +17,27 @@ func replaced(p *plan.Plan, is func(*plan.Mount) bool) (out []string) {
 		if m := &p.Mounts[i]; is(m) {
 			out = append(out, "replaced: "+plan.Bytes(m.Source).Quote()+
 				": the host put another file there meanwhile, so what was written inside since then is not in it")
+		}
+	}
+	return out
+}
+
+// unsaved tells of files that a static run was to write and did not, where its program failed: many save by a new file
+// beside the old one, of which the kernel alone knows that it could not be made.
+func (x *attempt) unsaved(status int) (out []string) {
+	began, err := os.Stat(filepath.Join(x.s.Dir, "plan.json"))
+	if err != nil || status == 0 || x.approvals != nil {
+		return nil
+	}
+	alone := request.Alone(x.in, x.plan)
+	for i := range x.plan.Mounts {
+		m := &x.plan.Mounts[i]
+		if m.Why != "--rw" || !alone(m.Source) {
+			continue
+		}
+		if st, err := os.Lstat(m.Source); err == nil && st.ModTime().Before(began.ModTime()) {
+			out = append(out, plan.Bytes(m.Source).Quote()+" was not written: who saves it by a new file beside it needs "+
+				request.ToReplace(x.in, m.Source))
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy/pathname"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -48,6 +49,25 @@ func WritableFiles(in *planner.Input, p *plan.Plan) func(string) bool {
 		return out
 	})
 	return func(name string) bool { return files()[name] }
+}
+
+// Alone says whether a path is such a file, in whose directory nothing can be made: it is written in place, and no
+// other file takes its name. In a static session nobody can be asked about that.
+func Alone(in *planner.Input, p *plan.Plan) func(string) bool {
+	files := WritableFiles(in, p)
+	return func(name string) bool {
+		return files(name) && !slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool {
+			return m.Access == plan.ReadWrite && host.Within(path.Dir(name), p.OnHost(m.Target))
+		})
+	}
+}
+
+// ToReplace is what it takes to put another file in the place of such a one. The whole home is too much for that.
+func ToReplace(in *planner.Input, name string) string {
+	if dir := path.Dir(name); !host.Within(in.Facts.Home, dir) {
+		return "--rw " + quoting.Shell(dir)
+	}
+	return "a session without --static"
 }
 
 // Itself says whether a mount is the host's object at its own place, for writing: no copy, and nothing that covers it.
