@@ -77,21 +77,27 @@ func (r *referrer) modules(dir string, depth int) (out []string) {
 func (in *Input) mask(configs []string) {
 	slices.Sort(configs)
 	shown := in.Shown()
+	seen := map[[2]string]bool{}
 	for i := 0; i < min(len(configs), 16*maxConfigs); i++ { // what one includes is another
 		f, _, st, err := host.Resolve(in.FS, configs[i])
-		if err != nil || st.Type != host.File || slices.Contains(in.Configs, f) {
+		// What it includes git looks for beside the name by which it reads it, which may be a link.
+		beside, _, _, _ := host.Resolve(in.FS, path.Dir(configs[i]))
+		if read := [2]string{f, beside}; err != nil || st.Type != host.File || seen[read] {
 			in.unreadable(configs[i], err)
 			continue
 		}
-		in.Configs = append(in.Configs, f)
+		seen[[2]string{f, beside}] = true
 		text, ok := in.setting(f)
-		if !ok {
-			continue
-		}
-		for _, ref := range guard.References(text, path.Dir(f), path.Dir(f), in.Facts.Home) {
+		for _, ref := range guard.References(text, beside, beside, in.Facts.Home) {
 			if ref.Config && shown(ref.Path) != "" {
 				configs = append(configs, ref.Path)
 			}
+		}
+		if slices.Contains(in.Configs, f) {
+			continue
+		}
+		if in.Configs = append(in.Configs, f); !ok {
+			continue
 		}
 		found := guard.GitCredentials(text)
 		if len(found) == 0 {

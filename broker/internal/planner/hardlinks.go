@@ -49,9 +49,14 @@ func (v *view) noteLinked(p string, st host.Stat) {
 
 // noteLink remembers one name, once: another would count as one that was found.
 func (v *view) noteLink(p string, st host.Stat) {
-	if !slices.ContainsFunc(v.linked, func(l linkedSecret) bool { return l.path == p }) {
+	if !v.isLinked(p) {
 		v.linked = append(v.linked, linkedSecret{p, st})
 	}
+}
+
+// isLinked says whether that is one of the names.
+func (v *view) isLinked(p string) bool {
+	return slices.ContainsFunc(v.linked, func(l linkedSecret) bool { return l.path == p })
 }
 
 // hideHardLinks looks for the other names in the trees that are granted below the user's home, and in the
@@ -107,7 +112,7 @@ func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 			*budget--
 			p := path.Join(d, e.Name)
 			n := v.root.find(p)
-			if n != nil && (n.hidden || n.granted && n.grant.Reveal) {
+			if n != nil && (n.hidden || n.granted && n.grant.Reveal) || v.isLinked(p) {
 				continue
 			}
 			switch e.Type {

@@ -92,6 +92,10 @@ func (v *view) search() error {
 		v.hideAt(p, false)
 	}
 	v.hideNames()
+	for i := range v.in.Masked { // it is covered at its own name alone
+		st, _ := v.in.FS.Lstat(v.in.Masked[i].Path)
+		v.noteLinked(v.in.Masked[i].Path, st)
+	}
 	v.hideHardLinks()
 	return v.leftOut()
 }
