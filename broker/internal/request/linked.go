@@ -59,7 +59,7 @@ func (g *NameGate) Other(p string) bool {
 // or of what the lists hide.
 func (g *NameGate) Linked(p, tree, top string) bool {
 	st, err := host.FS{}.Lstat(p)
-	if err != nil || st.Type != host.File || st.Nlink < 2 {
+	if err != nil || st.Type != host.File || st.Nlink < 2 || g.Config(p) { // which is shown without what is in it
 		return false
 	}
 	stamp, err := host.FS{}.Stamp(p)
@@ -136,6 +136,11 @@ func (g *NameGate) secretsIn(tree, top string, note func(string)) {
 	_ = g.foreign.Walk(tree, func(p string, e fs.DirEntry, err error) error {
 		if n++; n > searchedNames {
 			return errHolds
+		}
+		if e != nil && err == nil {
+			for _, config := range g.tokensOf(repositoryAt(p, e)) {
+				note(config)
+			}
 		}
 		if e == nil || err != nil || e.IsDir() {
 			if e != nil && e.IsDir() && (err != nil || p != tree && (guard.Dependency(e.Name()) || e.Name() == ".git")) {

@@ -91,7 +91,7 @@ func (g *NameGate) Within(dir string) bool {
 			}
 			return nil
 		}
-		if own := repositoryAt(p, e); own != "" && g.tokens(own) {
+		if len(g.tokensOf(repositoryAt(p, e))) > 0 {
 			return errHolds
 		}
 		if e.IsDir() && p != dir && (guard.Dependency(e.Name()) || e.Name() == ".git") {
@@ -123,10 +123,14 @@ func repositoryAt(p string, e fs.DirEntry) string {
 	return ""
 }
 
-// tokens says whether a configuration of the repository at own is shown without something that is in it.
-func (g *NameGate) tokens(own string) bool {
+// tokensOf are the configurations of the repository at own that are shown without something that is in them. There is
+// none at "".
+func (g *NameGate) tokensOf(own string) []string {
+	if own == "" {
+		return nil
+	}
 	in := planner.Input{FS: host.FS{}}
-	return slices.ContainsFunc(in.ConfigsOf(own), holdsToken)
+	return slices.DeleteFunc(in.ConfigsOf(own), func(p string) bool { return !holdsToken(p) })
 }
 
 // Token says whether what stands at p is a repository's configuration with a password or token in it. Who reads it gets
