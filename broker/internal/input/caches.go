@@ -18,15 +18,15 @@ func (r *Run) caches(s request.Settings, in *planner.Input) {
 	if in.Facts.Home == "" || !s.Profile.HasCaches() {
 		return
 	}
-	for _, c := range planner.Caches() {
+	for _, c := range Caches() {
 		p, moved := r.cachePlace(c, in)
 		switch {
 		case p == "":
 		case moved && c.Apart:
 			for _, k := range c.Keep {
-				r.cache(s, in, path.Join(p, k), planner.Cache{Keep: []string{"."}})
+				r.cache(s, in, path.Join(p, k), Cache{Keep: []string{"."}})
 			}
-			r.cache(s, in, path.Join(p, c.Bin), planner.Cache{Bin: "."})
+			r.cache(s, in, path.Join(p, c.Bin), Cache{Bin: "."})
 		default:
 			for _, name := range c.Secrets {
 				if moved {
@@ -40,7 +40,7 @@ func (r *Run) caches(s request.Settings, in *planner.Input) {
 
 // cachePlace is where a cache is, "" if it is not shown: a person's own directory is none, and in the project it is
 // the project's. moved says whether a variable has put it there.
-func (r *Run) cachePlace(c planner.Cache, in *planner.Input) (p string, moved bool) {
+func (r *Run) cachePlace(c Cache, in *planner.Input) (p string, moved bool) {
 	home := in.Facts.Home
 	if c.Path != "" {
 		p = home + c.Path[1:]
@@ -62,7 +62,7 @@ func (r *Run) cachePlace(c planner.Cache, in *planner.Input) (p string, moved bo
 
 // hasTool says whether one of these programs is there, so that the cache which it would make is wanted.
 func (r *Run) hasTool(in *planner.Input, tools string) bool {
-	if tools == planner.AnyTool {
+	if tools == AnyTool {
 		return true
 	}
 	for _, tool := range strings.Fields(tools) {
@@ -76,7 +76,7 @@ func (r *Run) hasTool(in *planner.Input, tools string) bool {
 }
 
 // cache grants one place as fs.caches says. Programs that are installed there are the session's in any case.
-func (r *Run) cache(s request.Settings, in *planner.Input, p string, c planner.Cache) {
+func (r *Run) cache(s request.Settings, in *planner.Input, p string, c Cache) {
 	add := func(p string, mode planner.Mode, keep []string) {
 		in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: planner.CacheWhy, Keep: keep,
 			Bin: c.Bin})

@@ -1,4 +1,4 @@
-package planner
+package input
 
 // Cache is a place of the home where tools keep what they can fetch or build again, or install programs.
 type Cache struct {
