@@ -5,6 +5,7 @@ package gatefs
 import (
 	"fmt"
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,11 +53,21 @@ func (s *Server) uncover(p string, hidden func(path string) bool) error {
 	return nil
 }
 
-// forget makes the kernel forget a name that was granted.
+// noticePatience is how long a notice is waited for that makes the kernel forget what was granted.
+const noticePatience = 100 * time.Millisecond
+
+// forget makes the kernel forget a name that was granted. Who makes something in the name's directory and waits for an
+// answer holds that up. Nothing else that is taken back may wait for him: what is opened asks in any case.
 func (s *Server) forget(p string) error {
 	parent := s.nodes.pathID(path.Dir(p), unix.S_IFDIR, "")
-	if code := s.fuse.EntryNotify(parent, path.Base(p)); code != fuse.OK && code != fuse.ENOENT {
-		return fmt.Errorf("making the kernel forget %s: %v", p, code)
+	told := make(chan fuse.Status, 1)
+	go func() { told <- s.fuse.EntryNotify(parent, path.Base(p)) }()
+	select {
+	case code := <-told:
+		if code != fuse.OK && code != fuse.ENOENT {
+			return fmt.Errorf("making the kernel forget %s: %v", p, code)
+		}
+	case <-time.After(noticePatience):
 	}
 	return nil
 }
