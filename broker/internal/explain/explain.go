@@ -99,7 +99,7 @@ func (x *Explainer) path(p string, a policy.Access) (row Answer) {
 	}
 	names := []string{path.Clean(p), canon}
 	for _, name := range names {
-		if x.copied(name, a, &row) || x.secretName(name, &row) || x.guarded(name, a, &row) {
+		if x.served(name, a, &row) || x.copied(name, a, &row) || x.secretName(name, &row) || x.guarded(name, a, &row) {
 			return row
 		}
 	}

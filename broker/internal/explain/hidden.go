@@ -6,10 +6,29 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/host"
+	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
+	"sbx.example/sbx/broker/plan"
 )
+
+// served is about file systems of which nobody knows what they hold.
+func (x *Explainer) served(p string, a policy.Access, row *Answer) bool {
+	at := x.Input.Facts.Foreign.Closed(p)
+	if at == "" || !slices.ContainsFunc(x.Losses, func(l planner.Loss) bool {
+		return l.Why == planner.ServedWhy && l.What == plan.Bytes(at).Quote()
+	}) {
+		return false
+	}
+	row.Decision, row.Layer, row.Scope, row.Rule = "absent", "hidden", "built-in", at
+	row.Reason = planner.ServedWhy
+	row.Change, row.Once = x.addRule(at, a), "sbx run --ro "+quoting.Shell(at)
+	if a == policy.Write {
+		row.Once = "sbx run --rw " + quoting.Shell(at)
+	}
+	return true
+}
 
 // hidden finds what makes the name of something not exist, p is that or leads through it: an option of this run, unless
 // it is a secret, or an entry of a list. A rule that names the thing itself opens it.

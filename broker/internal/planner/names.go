@@ -100,6 +100,9 @@ func (v *view) search() error {
 	return v.leftOut()
 }
 
+// ServedWhy is said of a mount that is hidden because sbx looks into none of its kind.
+const ServedWhy = "a program serves it and may stop answering, so nothing is looked for in it and it does not exist inside"
+
 // closed hides what nobody looks into, as a program serves it: it may hold hidden and guarded names.
 func (v *view) closed() error {
 	v.trees = v.in.shownTrees()
@@ -110,8 +113,7 @@ func (v *view) closed() error {
 			}
 			v.hideAt(m, false)
 			v.losses = append(v.losses, Loss{What: plan.Bytes(m).Quote(), Price: true,
-				Why: "a program serves it and may stop answering, so nothing is looked for in it and it does not exist inside",
-				Fix: "--ro or --rw with its own path shows and searches it"})
+				Why: ServedWhy, Fix: "--ro or --rw with its own path shows and searches it"})
 		}
 	}
 	return nil
