@@ -23,30 +23,9 @@ type handle struct {
 	list  []fuse.DirEntry
 }
 
-func (s *Server) file(fh uint64) *handle {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.files[fh]
-}
-
 // opened says whether anybody has a node open: what fstat(2) tells is known then.
 func (s *Server) opened(n *node) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.files {
-		if f.node == n {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *Server) add(f *handle) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.handles++
-	s.files[s.handles] = f
-	return s.handles
+	return s.files.Any(func(f *handle) bool { return f.node == n })
 }
 
 // Open opens a file. Who was allowed to look it up may have been so for a moment, so it is asked about again.
@@ -89,7 +68,7 @@ func (s *Server) reopen(cancel <-chan struct{}, n *node, in *fuse.OpenIn, flags 
 	if err != nil {
 		return fuse.ToStatus(err)
 	}
-	out.Fh = s.add(&handle{node: n, fd: file})
+	out.Fh = s.files.Add(&handle{node: n, fd: file})
 	return fuse.OK
 }
 
@@ -110,7 +89,7 @@ func (s *Server) openFile(cancel <-chan struct{}, n *node, in *fuse.OpenIn, out 
 	if err != nil {
 		return fuse.ToStatus(err)
 	}
-	out.Fh = s.add(&handle{node: n, fd: fd, blank: true})
+	out.Fh = s.files.Add(&handle{node: n, fd: fd, blank: true})
 	return fuse.OK
 }
 
@@ -139,7 +118,7 @@ func (s *Server) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 
 // Read reads an open file.
 func (s *Server) Read(_ <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadResult, fuse.Status) {
-	f := s.file(in.Fh)
+	f := s.files.Get(in.Fh)
 	if f == nil {
 		return fuse.ReadResult{}, fuse.EBADF
 	}
@@ -148,11 +127,7 @@ func (s *Server) Read(_ <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadRe
 
 // Release closes a file.
 func (s *Server) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
-	s.mu.Lock()
-	f := s.files[in.Fh]
-	delete(s.files, in.Fh)
-	s.mu.Unlock()
-	if f != nil && f.fd >= 0 {
+	if f := s.files.Drop(in.Fh); f != nil && f.fd >= 0 {
 		unix.Close(f.fd)
 	}
 }
@@ -178,7 +153,7 @@ func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Open
 		}
 		unix.Close(fd)
 	}
-	out.Fh = s.add(f)
+	out.Fh = s.files.Add(f)
 	return fuse.OK
 }
 
@@ -193,7 +168,7 @@ func (s *Server) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 }
 
 func (s *Server) listed(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status {
-	f := s.file(in.Fh)
+	f := s.files.Get(in.Fh)
 	if f == nil {
 		return fuse.EBADF
 	}

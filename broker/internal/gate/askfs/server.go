@@ -63,8 +63,7 @@ type Server struct {
 	nodes   map[uint64]*node
 	byKey   map[key]*node
 	last    uint64
-	files   map[uint64]*handle
-	handles uint64
+	files   fuse.Handles[*handle]
 	refused map[string]bool
 }
 
@@ -90,7 +89,7 @@ func New(fd int, o Options) (*Server, error) {
 
 func newServer(o Options) (*Server, error) {
 	s := &Server{opts: o, nodes: map[uint64]*node{}, byKey: map[key]*node{}, last: fuse.FUSE_ROOT_ID,
-		files: map[uint64]*handle{}, refused: map[string]bool{}}
+		refused: map[string]bool{}}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.Grants = grants.New(grants.Options{Ask: s.ask, Mounter: shown{}, Forget: func(string) error { return nil },
 		Over: s.over, Log: o.Log})
@@ -348,7 +347,7 @@ func (p *place) blank() unix.Stat_t {
 // GetAttr answers stat and fstat.
 func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
-		if f := s.file(in.Fh()); f != nil {
+		if f := s.files.Get(in.Fh()); f != nil {
 			var st unix.Stat_t
 			if err := unix.Fstat(f.fd, &st); err != nil {
 				return fuse.ToStatus(err)

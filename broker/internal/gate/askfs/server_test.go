@@ -84,7 +84,7 @@ func (c *scene) read(id uint64) (string, fuse.Status) {
 		return "", code
 	}
 	buf := make([]byte, 100)
-	n, err := unix.Pread(c.s.file(out.Fh).fd, buf, 0)
+	n, err := unix.Pread(c.s.files.Get(out.Fh).fd, buf, 0)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (s *Server) attrValid(n *node) time.Duration {
 // GetAttr answers stat and fstat.
 func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
-		if h := s.files.get(in.Fh()); h != nil && h.fd >= 0 && !s.config(h.node) {
+		if h := s.files.Get(in.Fh()); h != nil && h.fd >= 0 && !s.config(h.node) {
 			out.SetTimeout(s.attrValid(h.node))
 			return s.statNode(h.node, h.fd, &out.Attr)
 		}
@@ -193,7 +193,7 @@ func (s *Server) opened(in *fuse.SetAttrIn) (target, bool) {
 	if !ok {
 		return target{}, false
 	}
-	h := s.files.get(fh)
+	h := s.files.Get(fh)
 	if h == nil || h.fd < 0 || h.node.kind != gated {
 		return target{}, false
 	}
@@ -253,7 +253,7 @@ func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {
 		return unix.EACCES
 	}
 	if fh, ok := in.GetFh(); ok {
-		if h := s.files.get(fh); h != nil && h.fd >= 0 {
+		if h := s.files.Get(fh); h != nil && h.fd >= 0 {
 			return unix.Ftruncate(h.fd, size)
 		}
 	}

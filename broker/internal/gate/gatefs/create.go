@@ -62,7 +62,7 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir
 	if guard.SecretOf(name, false) != nil {
 		s.keeper.Own(fd, nil)
 	}
-	out.Fh = s.files.add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
+	out.Fh = s.files.Add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
 	return fuse.OK
 }
 

@@ -26,7 +26,7 @@ const (
 func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	write := in.Flags&unix.O_ACCMODE != unix.O_RDONLY || in.Flags&unix.O_TRUNC != 0
 	if n := s.nodes.get(in.NodeId); n != nil && write && s.openRepeated(&in.InHeader) {
-		out.Fh = s.files.add(&handle{fd: -1, node: n})
+		out.Fh = s.files.Add(&handle{fd: -1, node: n})
 		return fuse.OK
 	}
 	o := grants.OpOpen
@@ -79,7 +79,7 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 			s.fuse.InodeNotify(t.node.id)
 		}
 	}
-	out.Fh = s.files.add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0,
+	out.Fh = s.files.Add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0,
 		maybe: maybe, runs: o == grants.OpExec})
 	return fuse.OK
 }
@@ -133,7 +133,7 @@ func (s *Server) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse
 
 // Write writes through to the host file.
 func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	h := s.files.get(in.Fh)
+	h := s.files.Get(in.Fh)
 	if h == nil || h.fd < 0 {
 		return 0, fuse.EBADF
 	}
@@ -170,7 +170,7 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 
 // Flush has nothing to flush: writes go through. A process that closes a file gives its record locks on it back.
 func (s *Server) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
-	if h := s.files.get(in.Fh); h != nil {
+	if h := s.files.Get(in.Fh); h != nil {
 		s.locks.Drop(locks.Owner{Object: h.node.id, ID: in.LockOwner})
 	}
 	return fuse.OK
@@ -198,7 +198,7 @@ func (s *Server) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status 
 
 // Fallocate reserves or punches space.
 func (s *Server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
-	h := s.files.get(in.Fh)
+	h := s.files.Get(in.Fh)
 	switch {
 	case h == nil || h.fd < 0:
 		return fuse.EBADF
@@ -228,7 +228,7 @@ func (s *Server) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.Lseek
 
 // CopyFileRange copies on the host, sharing extents where the file system can.
 func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
-	from, h := s.files.file(in.FhIn), s.files.get(in.FhOut)
+	from, h := s.files.file(in.FhIn), s.files.Get(in.FhOut)
 	switch {
 	case from < 0 || h == nil || h.fd < 0:
 		return 0, fuse.EBADF

@@ -22,7 +22,7 @@ func (l lockHost) Closing() func() { return l.s.expectAt(l.h.node, unix.IN_CLOSE
 
 // GetLk says which lock would be in the way.
 func (s *Server) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) (code fuse.Status) {
-	h := s.files.get(in.Fh)
+	h := s.files.Get(in.Fh)
 	if h == nil || h.fd < 0 {
 		return fuse.EBADF
 	}
@@ -32,7 +32,7 @@ func (s *Server) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) (
 
 // SetLk takes a lock or gives it back.
 func (s *Server) SetLk(cancel <-chan struct{}, in *fuse.LkIn, wait bool) fuse.Status {
-	h := s.files.get(in.Fh)
+	h := s.files.Get(in.Fh)
 	if h == nil || h.fd < 0 {
 		return fuse.EBADF
 	}

@@ -64,7 +64,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	}
 	made := s.nodes.get(out.NodeId)
 	out.OpenFlags |= s.shares(made, in.Flags, fd)
-	out.Fh = s.files.add(&handle{fd: fd, node: made, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
+	out.Fh = s.files.Add(&handle{fd: fd, node: made, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
 	return fuse.OK
 }
 

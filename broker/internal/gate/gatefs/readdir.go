@@ -36,7 +36,7 @@ func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Open
 		}
 		h.fd = fd
 	}
-	out.Fh = s.files.add(h)
+	out.Fh = s.files.Add(h)
 	return fuse.OK
 }
 
@@ -49,7 +49,7 @@ func (s *Server) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirE
 // the entry part stays zero, which tells the kernel nothing: a stat of every listed name would cost more than the
 // lookups it saves.
 func (s *Server) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	h := s.files.get(in.Fh)
+	h := s.files.Get(in.Fh)
 	agent := s.isAgent(&in.InHeader) && h != nil && h.node.kind == static
 	return s.list(in, func(e fuse.DirEntry) bool {
 		entry := out.AddDirLookupEntry(e)
@@ -66,7 +66,7 @@ func (s *Server) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.
 }
 
 func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status {
-	h := s.files.get(in.Fh)
+	h := s.files.Get(in.Fh)
 	if h == nil {
 		return fuse.EBADF
 	}

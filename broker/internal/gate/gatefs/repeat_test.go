@@ -151,7 +151,7 @@ func opened(t *testing.T, s *Server, n *node, flags int, path string) (fh uint64
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.files.add(&handle{fd: fd, node: n})
+	return s.files.Add(&handle{fd: fd, node: n})
 }
 
 // TestRepeatKeepsWhatIsMapped: a file that the host has removed or replaced keeps its size, or who has it mapped would

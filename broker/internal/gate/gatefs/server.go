@@ -201,7 +201,6 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving files with at most %d open: %w", limit, unix.EMFILE)
 	}
 	s.nodes.init()
-	s.files.init()
 	s.locks = locks.New(s.closed)
 	s.Grants = grants.New(grants.Options{Ask: o.Ask, Mounter: o.Agent, MaxWaiting: o.MaxWaiting, Forget: s.forget,
 		Over: s.closed, Log: s.log})
@@ -240,7 +239,7 @@ func (s *Server) release() {
 	s.close()
 	s.watches.close()
 	s.locks.Close()
-	s.files.closeAll()
+	s.files.DropAll((*handle).close)
 	s.nodes.closeAll()
 	s.habits.close()
 	unix.Close(s.procfd)
