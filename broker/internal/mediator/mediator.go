@@ -280,7 +280,7 @@ func placesOf(pl *plan.Plan) (out []writes.Place) {
 			continue
 		case m.Kind == plan.Mask && m.Why == planner.SocketWhy:
 			continue
-		case m.Kind == plan.Fuse:
+		case m.Kind == plan.Fuse && m.Access != plan.ReadOnly: // else what changes it would not come to its server
 			p.How = writes.Served
 		case m.Kind == plan.Bind && m.Why == planner.NativeWhy:
 			p.How = writes.Native
