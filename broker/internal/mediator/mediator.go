@@ -273,6 +273,7 @@ func placesOf(pl *plan.Plan) (out []writes.Place) {
 		switch {
 		case m.Kind == plan.Judged:
 			covered = append(covered, p.Path)
+			out = slices.DeleteFunc(out, func(o writes.Place) bool { return o.Path == p.Path }) // it is below that
 			continue
 		case m.Why == planner.MaskedWhy: // the judge says better than the mount why it cannot be changed
 			continue
