@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -47,7 +49,7 @@ func strange() []attempt {
 
 // races are what a caller does to a set-up while it goes on. Each says by itself whether it came in time.
 func races(home string) []func() result {
-	return []func() result{func() result { return raceSwap(home) }, raceStop, manyHelpers}
+	return []func() result{func() result { return raceSwap(home) }, raceStop, manyHelpers, overLimit}
 }
 
 // swapAttempts is how often a race is run; one that comes in time is enough.
@@ -205,6 +207,31 @@ func startHelpers(more, most int) (refused int, together bool, err error) {
 		}
 	}
 	return refused, together, nil
+}
+
+// overLimit asks for sandboxes with as many processes as RLIMIT_NPROC lets a user have. The kernel counts process 1 when
+// it becomes its caller's and refuses nothing then: only a fork or an exec that comes later, and a tail has neither.
+func overLimit() (res result) {
+	const most = 40
+	var there sync.WaitGroup
+	over := make(chan struct{})
+	defer close(over)
+	for range most { // a thread counts as well
+		there.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			there.Done()
+			<-over
+		}()
+	}
+	there.Wait()
+	res = (&attempt{name: "race: a process within the limit", limit: fmt.Sprint("ulimit -p ", 100*most), says: told,
+		plan: basePlan(), tail: telling}).try()
+	if res.Wrong == "" {
+		res = (&attempt{name: "race: a process beyond the limit", limit: fmt.Sprint("ulimit -p ", most), never: told,
+			errno: unix.EAGAIN, plan: basePlan(), tail: telling}).try()
+	}
+	return res
 }
 
 // helperWaits is for how long the helper waits for a request (helper/main.go).

@@ -108,3 +108,20 @@ func greedy(p *plan.Plan) int {
 	again, _ := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	return again
 }
+
+// told is what telling says.
+const told = "a call of the tail's\n"
+
+// telling is a tail that says that it is carried out, and starts nothing.
+func telling(*plan.Plan) int {
+	fd := emptyTail(nil)
+	const stdout = 23 // where process 1 keeps it (shared/stage/compile.go)
+	var head [14]uint64
+	at := uint64(tailAt + unsafe.Sizeof(head))
+	head[0], head[1], head[2] = at, 1, 1
+	in := instruction{number: unix.SYS_WRITE, a: [6]uint64{stdout, at + uint64(sizeOf), uint64(len(told))}}
+	b := append(unsafe.Slice((*byte)(unsafe.Pointer(&head)), unsafe.Sizeof(head)),
+		unsafe.Slice((*byte)(unsafe.Pointer(&in)), sizeOf)...)
+	_, _ = unix.Write(fd, append(b, told...))
+	return fd
+}

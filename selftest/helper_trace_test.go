@@ -188,7 +188,7 @@ var acts = [...]struct{ text, section string }{
 	// process 1's.
 	{"PR_CAP_AMBIENT_CLEAR_ALL", ""}, {"prctl(PR_GET_PDEATHSIG, [SIGKILL]", ""},
 	{"{effective=0, permitted=0, inheritable=0}", ""}, {"setresuid(CALLER, CALLER, CALLER", ""},
-	{"prctl(PR_SET_PDEATHSIG, 0", ""},
+	{"prctl(PR_SET_PDEATHSIG, 0", ""}, {"CLONE_SIGHAND|CLONE_NEWUTS", ""},
 	{"capget(", ""}, {"getresuid(", ""}, {"getresgid(", ""}, {"mmap(0x200000000", ""}, {"seccomp(SECCOMP_SET_MODE_FILTER",
 		""}, {`execve("/usr/bin/env"`, ""},
 }
