@@ -43,6 +43,16 @@ check "memory bomb: explained with the process" "grep -q 'memory limit 64M reach
 check "memory bomb in a tmpfs: killed ($s)" "[ $s = 137 ] && grep -q 'memory limit 64M reached' err"
 "$sbx" run --memory 64M -- sh -c 'head -c 20M /dev/zero | tail -c 20M >/dev/null' 2>err
 check "control: what fits runs" "[ $? = 0 ] && ! grep -q 'limit' err"
+# Who makes namespaces inside can mount the group that it is in and write to what is the user's there: the kernel keeps
+# the topmost group from the first namespace of groups alone.
+cat >attack.sh <<'E'
+mkdir /tmp/g && mount -t cgroup2 none /tmp/g && mkdir /tmp/g/one && echo $$ >/tmp/g/one/cgroup.procs || exit 5
+exec unshare --cgroup sh -c 'echo 7 >/tmp/g/cgroup.max.depth; cat /tmp/g/cgroup.max.depth; echo max >/tmp/g/memory.max
+	head -c 300M /dev/zero | tail -c 200M | wc -c'
+E
+"$sbx" run --nested --memory 64M -- unshare -Urm --cgroup sh attack.sh >out 2>err; s=$?
+check "control: of the group that is seen with --nested a limit can be changed" "grep -qx 7 out"
+check "memory bomb with --nested: killed ($s)" "[ $s = 137 ] && grep -q 'memory limit 64M reached' err"
 # A fork bomb comes to the limit; the host goes on.
 "$sbx" run --pids 64 --timeout 300s -- sh -c 'i=0; while [ $i -lt 100 ]; do sleep 900 & i=$((i+1)); done; wait' >out 2>err
 check "fork bomb: explained" "grep -q 'limit of 64 processes reached' err"

@@ -28,7 +28,8 @@ import (
 // Confined is the control group of a session. A nil one is a host that has none to give.
 type Confined struct {
 	Group   *resources.Group
-	inside  int // the directory of the group below it, 0 for none
+	apart   *resources.Group // where there is none, see keepApart
+	inside  int              // the directory of the group below it, 0 for none
 	witness *resources.Witness
 	memory  uint64     // limit of all together, bytes
 	asked   bool       // for it
@@ -56,7 +57,7 @@ func groupHint() string {
 }
 
 // Grouped says whether there is a control group, which can be removed once process 1 is gone and not before.
-func (c *Confined) Grouped() bool { return c != nil && c.Group != nil }
+func (c *Confined) Grouped() bool { return c.Placed() != nil }
 
 // note keeps a line for the end.
 func (c *Confined) note(line string) {
@@ -180,6 +181,11 @@ func New(by Caller, s request.Settings, in *planner.Input, dry bool) (*Confined,
 	}
 	if in.Containers != nil {
 		err = c.nest(in, parent, err, dry)
+	} else if in.Nested && err == nil && !dry {
+		c.inside, _, err = c.Group.Nest(false)
+	}
+	if in.Nested && c.Group == nil && !dry {
+		c.keepApart(in)
 	}
 	failed := map[string]error{}
 	switch {
@@ -363,31 +369,34 @@ func (c *Confined) make(parent resources.Parent, sid string) error {
 
 // Descriptor is the group's directory, 0 for none.
 func (c *Confined) Descriptor() int {
-	if c == nil || c.Group == nil {
+	if c.Placed() == nil {
 		return 0
 	}
 	if c.inside > 0 {
 		return c.inside
 	}
-	return c.Group.Descriptor()
+	return c.Placed().Descriptor()
 }
 
 // Cloned sees to it that process 1 is in the group. Without it nothing is run.
 func (c *Confined) Cloned(pid int) error {
-	if c == nil || c.Group == nil {
-		return nil
+	if g := c.Placed(); g != nil {
+		return g.Add(pid)
 	}
-	return c.Group.Add(pid)
+	return nil
 }
 
 // Standing begins to look who comes to the limit, and calls what else waits for the sandbox to stand.
 func (c *Confined) Standing(next func(*launch.Running)) func(*launch.Running) {
-	if c == nil || c.Group == nil {
+	g := c.Placed()
+	if g == nil {
 		return next
 	}
 	return func(run *launch.Running) {
-		c.witness, _ = c.Group.Watch() // without it a limit is explained without a name
-		c.Group.Outlive()
+		if c.Group != nil {
+			c.witness, _ = g.Watch() // without it a limit is explained without a name
+		}
+		g.Outlive()
 		if next != nil {
 			next(run)
 		}
@@ -402,47 +411,21 @@ func (c *Confined) End(after child.Aftermath) []string {
 	c.mu.Lock()
 	lines := append(c.notes, c.reached(after)...)
 	c.mu.Unlock()
-	if c.Group == nil {
+	g := c.Placed()
+	if g == nil {
 		return lines
 	}
 	if c.inside > 0 {
 		unix.Close(c.inside)
 	}
-	u := c.Group.Usage()
-	c.witness.Close()
-	lines = append(lines, c.Group.Explain(u, c.witness, c.first(after.Main))...)
-	if err := c.Group.Remove(); err != nil {
+	if c.Group != nil {
+		u := g.Usage()
+		c.witness.Close()
+		lines = append(lines, g.Explain(u, c.witness, c.first(after.Main))...)
+	}
+	if err := g.Remove(); err != nil {
 		lines = append(lines, err.Error())
 	}
-	c.Group.Parent.Sweep()
+	g.Parent.Sweep()
 	return lines
-}
-
-// nest gives the program a control group of its own to divide, below that with the session's limits. err says why there
-// is no such group.
-func (c *Confined) nest(in *planner.Input, parent resources.Parent, err error, dry bool) error {
-	dir, controllers := parent.InnerDir(in.Session)
-	if err == nil && !dry {
-		c.inside, controllers, err = c.Group.Nest()
-	}
-	why := "their control group has no "
-	if err != nil {
-		why = err.Error()
-	} else {
-		if len(controllers) > 0 {
-			in.Containers.Group, in.Containers.Handed = dir, controllers
-		}
-		var lacks []string
-		for _, k := range []string{"cpu", "memory", "pids"} {
-			if !slices.Contains(controllers, k) {
-				lacks = append(lacks, k)
-			}
-		}
-		if why += strings.Join(lacks, " and no ") + " controller"; len(lacks) == 0 {
-			return nil
-		}
-	}
-	in.Losses = append(in.Losses, planner.Loss{What: "limits of single containers", Why: why +
-		", so the sandbox's limits hold for all containers together", Fix: groupHint()})
-	return err
 }

@@ -87,8 +87,8 @@ func (v *service) standing(run *launch.Running) {
 	v.approvals.standing(run.Child, run.Plan)
 	v.mediator.Watch(run.Child)
 	v.run = run
-	if v.meter.Limited.Grouped() {
-		run.Freezer = v.meter.Limited.Group.Freeze
+	if g := v.meter.Limited.Placed(); g != nil {
+		run.Freezer = g.Freeze
 	}
 	close(v.stands)
 	v.meter.Guard(v.endAll)

@@ -119,15 +119,35 @@ func (h Host) Find() (Parent, error) {
 	return Parent{}, none("%s", why)
 }
 
+// Apart is this process's own group where the user may make others in it, whether it has controllers or not: for who
+// must not be in it. ok is false where its files are not the user's either, or nobody can say.
+func (h Host) Apart() (_ Parent, ok bool) {
+	own, err := h.own()
+	for _, mnt := range [...]string{place, place + "/unified"} { // the second beside hierarchies of version 1
+		if dir := h.path(filepath.Join(mnt, own)); err == nil && writable(dir) == nil {
+			return Parent{Dir: dir, How: "its own"}, true
+		}
+	}
+	return Parent{}, false
+}
+
+// writable is nil for a group in which this process may make others, and move processes to.
+func writable(dir string) error {
+	for _, p := range [...]string{dir, dir + "/cgroup.procs"} {
+		if err := unix.Faccessat(unix.AT_FDCWD, p, unix.W_OK, unix.AT_EACCESS); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // wanted are the controllers that are of use.
 func wanted() []string { return []string{"memory", "pids", "cpu", "io"} }
 
 // usable says which controllers the children of dir have, switching on those that can be.
 func (h Host) usable(dir string) ([]string, error) {
-	for _, p := range [...]string{dir, dir + "/cgroup.procs"} {
-		if err := unix.Faccessat(unix.AT_FDCWD, p, unix.W_OK, unix.AT_EACCESS); err != nil {
-			return nil, err
-		}
+	if err := writable(dir); err != nil {
+		return nil, err
 	}
 	has, err := words(dir + "/cgroup.controllers")
 	if err != nil {

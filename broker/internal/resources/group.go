@@ -21,7 +21,8 @@ type Group struct {
 	Dir    string
 	Parent Parent
 	limits Limits
-	inner  string         // the group below that is handed to the program; "" for none
+	inner  string         // the group below that has all that runs; "" for none
+	begin  string         // where process 1 begins in there; "" for none
 	lock   int            // of its directory, as long as this process lives: by that others know that it is in use
 	reaper <-chan *reaper // nil before Outlive
 }

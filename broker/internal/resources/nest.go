@@ -33,12 +33,16 @@ func (p Parent) InnerDir(sid string) (dir string, controllers []string) {
 // handed are the controllers that a program which manages groups gets.
 func handed() []string { return []string{"cpu", "io", "memory", "pids"} }
 
-// Nest makes process 1 begin in a group below this one, which the sandbox may have as its own: process 1 leaves it for
-// the leaf below that, because a group with processes cannot hand down controllers. The files that keep the limits are
-// not among those that can be reached inside, and controllers says which could be handed down.
-func (g *Group) Nest() (fd int, controllers []string, err error) {
+// Nest makes process 1 begin in a group below this one, so that the files that keep the limits are not among those
+// that can be reached inside. Who makes user namespaces there can mount the group that it sees, and write to what
+// belongs to the user: the kernel keeps that (nsdelegate) from the first namespace of groups alone.
+//
+// With hand the sandbox has that group as its own: process 1 leaves it for the leaf below that, because a group with
+// processes cannot hand down controllers, and controllers says which could be. Without, process 1 begins in the leaf.
+func (g *Group) Nest(hand bool) (fd int, controllers []string, err error) {
 	dir := filepath.Join(g.Dir, "inside")
-	for _, d := range []string{dir, filepath.Join(dir, plan.CgroupLeaf)} {
+	leaf := filepath.Join(dir, plan.CgroupLeaf)
+	for _, d := range []string{dir, leaf} {
 		if err := unix.Mkdir(d, 0o755); err != nil {
 			return -1, nil, fmt.Errorf("making control group %s: %w", d, err)
 		}
@@ -48,23 +52,26 @@ func (g *Group) Nest() (fd int, controllers []string, err error) {
 			return -1, nil, fmt.Errorf("bounding control group %s: %w", g.Dir, err)
 		}
 	}
+	g.inner, g.begin = dir, leaf
+	if hand {
+		g.begin = dir
+	}
 	has, _ := words(g.Dir + "/cgroup.controllers")
 	for _, c := range handed() {
-		if slices.Contains(has, c) && write(g.Dir+"/cgroup.subtree_control", "+"+c) == nil {
+		if hand && slices.Contains(has, c) && write(g.Dir+"/cgroup.subtree_control", "+"+c) == nil {
 			controllers = append(controllers, c)
 		}
 	}
-	if fd, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
-		return -1, nil, fmt.Errorf("opening control group %s: %w", dir, err)
+	if fd, err = unix.Open(g.begin, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
+		return -1, nil, fmt.Errorf("opening control group %s: %w", g.begin, err)
 	}
-	g.inner = dir
 	return fd, controllers, nil
 }
 
 // place is where process 1 begins.
 func (g *Group) place() string {
-	if g.inner != "" {
-		return g.inner
+	if g.begin != "" {
+		return g.begin
 	}
 	return g.Dir
 }

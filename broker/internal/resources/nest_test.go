@@ -21,7 +21,7 @@ func TestNest(t *testing.T) {
 		"memory.events": "oom 3\noom_kill 2\n", "pids.events": "max 0\n"} {
 		h.put(name, text)
 	}
-	fd, controllers, err := g.Nest()
+	fd, controllers, err := g.Nest(true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +62,35 @@ func TestNest(t *testing.T) {
 
 // Without a controller that could be handed down, or in a directory that is no control group, nothing is promised.
 func TestNestWithoutControllers(t *testing.T) {
-	if _, _, err := (&Group{Dir: t.TempDir()}).Nest(); err == nil {
+	if _, _, err := (&Group{Dir: t.TempDir()}).Nest(true); err == nil {
 		t.Error("a directory was taken for a control group")
 	}
 	if _, c := (Parent{Dir: "/x", Controllers: []string{"hugetlb"}}).InnerDir("x"); len(c) != 0 {
 		t.Errorf("hands down %v", c)
+	}
+}
+
+// Without a group of its own to divide the program is below the files that keep the limits, too, and how many groups it
+// may make is bounded there.
+func TestNestWithoutHanding(t *testing.T) {
+	g := &Group{Dir: t.TempDir()}
+	h := &tree{t, Host{Root: g.Dir}}
+	for name, text := range map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "",
+		"cgroup.max.descendants": "max", "cgroup.max.depth": "max"} {
+		h.put(name, text)
+	}
+	fd, controllers, err := g.Nest(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.NewFile(uintptr(fd), "group").Close()
+	if want := filepath.Join(g.Dir, "inside", plan.CgroupLeaf); g.place() != want {
+		t.Errorf("process 1 begins in %s, want %s", g.place(), want)
+	}
+	if got := g.text("cgroup.subtree_control"); got != "" || len(controllers) != 0 {
+		t.Errorf("hands down %q, %v", got, controllers)
+	}
+	if got := g.text("cgroup.max.descendants"); got != "1000" {
+		t.Errorf("the program may make %s groups", got)
 	}
 }
