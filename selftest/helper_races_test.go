@@ -209,8 +209,8 @@ func startHelpers(more, most int) (refused int, together bool, err error) {
 	return refused, together, nil
 }
 
-// overLimit asks for sandboxes with as many processes as RLIMIT_NPROC lets a user have. The kernel counts process 1 when
-// it becomes its caller's and refuses nothing then: only a fork or an exec that comes later, and a tail has neither.
+// overLimit asks for sandboxes with as many processes as RLIMIT_NPROC lets a user have. The kernel counts process 1
+// when it becomes its caller's and refuses nothing then: only a fork or an exec that comes later, and a tail has none.
 func overLimit() (res result) {
 	const most = 40
 	var there sync.WaitGroup

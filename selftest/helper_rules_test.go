@@ -58,7 +58,8 @@ var rules = [...]struct{ rule, proof string }{
 		"file selftest/helper_races_test.go func raceStop; file selftest/helper_races_test.go func stoppedCaller; test " +
 			"TestHelperOrder; file shared/stage/direct_test.go func TestAwaitReleaseInterrupted"},
 	{"what a caller uses up is the caller's",
-		"file selftest/helper_races_test.go func manyHelpers; file selftest/helper_races_test.go func overLimit; script network_veth_many one more; test TestHelperOrder; " +
+		"file selftest/helper_races_test.go func manyHelpers; file selftest/helper_races_test.go func overLimit; " +
+			"script network_veth_many one more; test TestHelperOrder; " +
 			"org no-byte; org negative-bytes; org one-byte"},
 	{"what others have mounted keeps nobody from a sandbox", "org mount-without-source; org many-mounts"},
 	{"every call made with privilege has its row", "test TestHelperCallsHaveRows"},
