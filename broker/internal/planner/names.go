@@ -101,7 +101,8 @@ func (v *view) search() error {
 }
 
 // ServedWhy is said of a mount that is hidden because sbx looks into none of its kind.
-const ServedWhy = "a program serves it and may stop answering, so nothing is looked for in it and it does not exist inside"
+const ServedWhy = "a program serves it and may stop answering, so nothing is looked for in it and it does not exist " +
+	"inside"
 
 // closed hides what nobody looks into, as a program serves it: it may hold hidden and guarded names.
 func (v *view) closed() error {
