@@ -34,14 +34,31 @@ func newIndex(j *Judge, states []uint32) *index {
 
 // matching appends the states whose component matches name, in the order of the rules.
 func (p *Place) matching(out []uint32, name, folded string) []uint32 {
-	out = append(append(out, p.index.folded[folded]...), p.index.exact[name]...)
-	for _, s := range p.index.globs {
-		if p.judge.comps[s>>8][s&255].matches(name, folded) {
+	return p.judge.matching(out, p.index, name, folded)
+}
+
+func (j *Judge) matching(out []uint32, x *index, name, folded string) []uint32 {
+	out = append(append(out, x.folded[folded]...), x.exact[name]...)
+	for _, s := range x.globs {
+		if j.comps[s>>8][s&255].matches(name, folded) {
 			out = append(out, s)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// indexSourced is of the parts of all rules of Source.
+func (j *Judge) indexSourced() *index {
+	var states []uint32
+	for i, cs := range j.comps {
+		for at := range cs {
+			if j.rules[i].Source {
+				states = append(states, uint32(i<<8|at))
+			}
+		}
+	}
+	return newIndex(j, states)
 }
 
 // simple splits a pattern whose only wildcard is one star.

@@ -83,6 +83,7 @@ type Judge struct {
 	rules   []Rule
 	comps   [][]component
 	special []component // with which names that are special in a repository's directory begin, each once
+	sourced func() *index
 	mu      sync.Mutex
 	places  map[string]*Place
 }
@@ -143,6 +144,7 @@ func NewJudge(rules []Rule, options ...Option) (*Judge, error) {
 			}
 		}
 	}
+	j.sourced = sync.OnceValue(j.indexSourced)
 	return j, nil
 }
 
@@ -387,6 +389,12 @@ func (p *Place) Unpacks(q *Place) bool { return p.sources() && !q.sources() }
 
 // Packed reports whether that is so of the place itself: it is in a directory of packages.
 func (p *Place) Packed() bool { return p.public && !p.sources() }
+
+// Waits reports whether a name in the place is a part of what is guarded where there are no packages: a directory that
+// gets there brings it along.
+func (p *Place) Waits(name string) bool {
+	return p.Packed() && len(p.judge.matching(nil, p.judge.sourced(), name, Fold(name))) > 0
+}
 
 func (p *Place) sources() bool {
 	return slices.ContainsFunc(p.states, func(s uint32) bool { return p.judge.rules[s>>8].Source })

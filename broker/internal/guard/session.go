@@ -15,11 +15,13 @@ type Session struct {
 	// are parts of a repository that was there is then told to Expect. May be nil.
 	Parts func(dir string)
 	// Linked is told of a directory before a .git file there leads to a repository's directory. It says whether git may
-	// use that one there: whether what its index names runs nothing. Renaming is held. May be nil.
+	// use that one there: whether what its index names runs nothing. Alone holds. May be nil.
 	Linked func(dir, git string) bool
-	// Renaming is held from the judgement of a rename, or of a .git file, until it is done. What an index may name depends
-	// on the directories that are there, and what it says on the repository's other files.
-	Renaming sync.Mutex
+	// Turn takes the turn among all sessions that may write the same trees, and returns what gives it back. Nil: it
+	// cannot be had now. It may be nil: there are no others.
+	Turn func() (done func())
+
+	renaming sync.Mutex // see Alone
 
 	mu     sync.Mutex
 	places places
@@ -37,6 +39,25 @@ type Witness interface {
 	// Workspace is told of a name that gets into a directory, open, below a repository of the session's own, and that a
 	// rule of Source is about.
 	Workspace(id ID, dir int, name string)
+}
+
+// Alone is called before a rename, or a .git file, is judged, and what it returns when that is done. What an index may
+// name depends on the directories that are there, and what it says on the repository's other files. With turn no other
+// session does such a thing meanwhile either: directories stay where they are. Nil: that cannot be had.
+func (s *Session) Alone(turn bool) (done func()) {
+	s.renaming.Lock()
+	if !turn || s.Turn == nil {
+		return s.renaming.Unlock
+	}
+	back := s.Turn()
+	if back == nil {
+		s.renaming.Unlock()
+		return nil
+	}
+	return func() {
+		back()
+		s.renaming.Unlock()
+	}
 }
 
 // maxFreed bounds what is remembered of names that were freed: a tree of installed packages has some ten thousand

@@ -9,10 +9,15 @@ import (
 	"sbx.example/sbx/broker/internal/secrets"
 )
 
-// own reads what programs in the sandbox have made in the project under names of secrets: that is theirs, also in the
-// next run, until somebody else changes it. The record lies with sbx's own state, which no sandbox sees.
+// own names the file of turns and reads what programs in the sandbox have made in the project under names of secrets:
+// that is theirs, also in the next run, until somebody else changes it. Both lie with sbx's own state, which no sandbox
+// sees.
 func own(v policy.Vars, in *planner.Input) {
-	if v.XDGStateHome == "" || in.Project == "" {
+	if v.XDGStateHome == "" {
+		return
+	}
+	in.Turns = v.XDGStateHome + "/sbx/turns"
+	if in.Project == "" {
 		return
 	}
 	id := sha256.Sum256([]byte(in.Project))

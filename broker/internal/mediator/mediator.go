@@ -98,6 +98,9 @@ func (md *Mediator) Planned(p *plan.Plan) {
 	md.tops = sync.OnceValue(md.shownTops)
 	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
 	md.gitlinks.Trees, md.places = repositories.Writable(p), placesOf(p)
+	if md.in.Turns != "" {
+		md.session.Turn = names.Turn(md.in.Turns)
+	}
 	md.configs.Indexed = func(file string) bool {
 		if !path.IsAbs(file) {
 			file = path.Join(md.in.Project, file)

@@ -181,6 +181,7 @@ type Input struct {
 	NoLandlock  bool
 	Only        *Only           // nil: what is visible can be executed
 	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
+	Turns       string          // the file by which sessions take turns in moving directories; "" for none
 	Copies      []Copy          // see there
 	Folders     []Folder        // see there
 	Tools       []Tool          // see there

@@ -154,8 +154,11 @@ func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
 	defer s.Still()() // what it says is judged for the place where it is
 	s.texts.Lock()
 	defer s.texts.Unlock()
-	s.opts.Session.Renaming.Lock()
-	defer s.opts.Session.Renaming.Unlock()
+	alone := s.opts.Session.Alone(true)
+	if alone == nil {
+		return 0, unix.EAGAIN
+	}
+	defer alone()
 	var st unix.Stat_t
 	if err := unix.Fstat(h.fd, &st); err != nil {
 		return 0, err

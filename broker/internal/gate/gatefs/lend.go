@@ -40,6 +40,12 @@ func (s *Server) Still() func() {
 	return s.judging.RUnlock
 }
 
+// stays says whether a directory is where the server knows it to be: somebody may have moved it, or one above.
+func (s *Server) stays(n *node) bool {
+	top, rel := s.nodes.below(n)
+	return n == top || names.Stays(s.procfd, n.fd, top.fd, rel, top.zone, n.zone)
+}
+
 // maxAlone bounds how long Alone waits: whoever judges a name may wait for a file system that does not answer.
 const maxAlone = 2 * time.Second
 

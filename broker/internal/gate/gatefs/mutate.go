@@ -11,13 +11,21 @@ import (
 	"sbx.example/sbx/broker/internal/gate/names"
 )
 
-// place is home and mayMake in one.
-func (s *Server) place(id uint64, name string, how making) (*node, fuse.Status) {
-	n, code := s.home(id, name)
-	if code != fuse.OK {
-		return nil, code
+// place is home and mayMake in one. Every directory stays where it is until done is called: for all sessions where the
+// name may be made only as long as it does.
+func (s *Server) place(id uint64, name string, how making) (n *node, done func(), code fuse.Status) {
+	done = s.Still()
+	if n, code = s.home(id, name); code != fuse.OK {
+		return nil, done, code
 	}
-	return n, s.mayMake(n, name, how)
+	if n.zone.Waits(name) {
+		still, alone := done, s.opts.Session.Alone(true)
+		if alone == nil {
+			return nil, still, fuse.EAGAIN
+		}
+		done = func() { alone(); still() }
+	}
+	return n, done, s.mayMake(n, name, how)
 }
 
 // Create makes a file and opens it.
@@ -28,8 +36,8 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	} else if code != fuse.OK {
 		return code
 	}
-	defer s.Still()()
-	n, code := s.place(in.NodeId, name, byCreate)
+	n, done, code := s.place(in.NodeId, name, byCreate)
+	defer done()
 	if code != fuse.OK {
 		return s.tellMore(&in.InHeader, n, name, code, grants.Request{Empty: in.Flags&unix.O_EXCL != 0})
 	}
@@ -115,8 +123,8 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	} else if code != fuse.OK {
 		return code
 	}
-	defer s.Still()()
-	n, code := s.place(in.NodeId, name, byMkdir)
+	n, done, code := s.place(in.NodeId, name, byMkdir)
+	defer done()
 	if code != fuse.OK {
 		return s.tellMore(&in.InHeader, n, name, code, grants.Request{Empty: true})
 	}
@@ -153,8 +161,8 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 	} else if code != fuse.OK {
 		return code
 	}
-	defer s.Still()()
-	n, code := s.place(in.NodeId, name, byOther)
+	n, done, code := s.place(in.NodeId, name, byOther)
+	defer done()
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
@@ -188,8 +196,8 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	} else if code != fuse.OK {
 		return code
 	}
-	defer s.Still()()
-	n, code := s.place(h.NodeId, name, byLink)
+	n, done, code := s.place(h.NodeId, name, byLink)
+	defer done()
 	if code == fuse.OK {
 		code = s.mayLink(n, target)
 	}
@@ -221,8 +229,8 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	case code != fuse.OK:
 		return code
 	}
-	defer s.Still()()
-	n, code := s.place(in.NodeId, name, byOther)
+	n, done, code := s.place(in.NodeId, name, byOther)
+	defer done()
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}

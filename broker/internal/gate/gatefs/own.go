@@ -63,7 +63,8 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 	}
 	was, below := s.holds(od, oldName).Below(oldName), to.Below(newName)
 	if s.keeper.Reveals(names.Leaving{Dir: od.fd, Base: oldName, Top: s.opts.Root,
-		Path: strings.TrimPrefix(path.Join(s.nodes.where(od), oldName), "/"), From: was, To: below}) {
+		Path: strings.TrimPrefix(path.Join(s.nodes.where(od), oldName), "/"), From: was, To: below,
+		Own: s.opts.Session.Own}) {
 		return fuse.EXDEV // of what is not the session's own in it
 	}
 	if !takes {

@@ -51,15 +51,11 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	if err := names.Stat(od.fd, oldName, &moved); err != nil {
 		return status(err)
 	}
-	if moved.Mode&unix.S_IFMT == unix.S_IFDIR || in.Flags&unix.RENAME_EXCHANGE != 0 {
-		s.judging.Lock()
-		defer s.judging.Unlock()
-	} else {
-		s.judging.RLock()
-		defer s.judging.RUnlock()
+	done := s.alone(od, oldName, nd, newName, in.Flags, &moved)
+	if done == nil {
+		return fuse.EXDEV
 	}
-	s.opts.Session.Renaming.Lock()
-	defer s.opts.Session.Renaming.Unlock()
+	defer done()
 	defer s.expectRename(od, oldName, nd, newName)()
 	var demote []guard.ID
 	if code := s.mayMove(od, oldName, nd, newName, &moved, &demote); code != fuse.OK {
@@ -77,6 +73,32 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		undo()
 	}
 	return code
+}
+
+// alone has nobody else judge what a rename depends on, nor another session where directories move or it counts where
+// they are. What is moved is looked at again then. Nil: that cannot be had, or a directory is elsewhere by now.
+func (s *Server) alone(od *node, oldName string, nd *node, newName string, flags uint32,
+	moved *unix.Stat_t) (done func()) {
+	moves := moved.Mode&unix.S_IFMT == unix.S_IFDIR || flags&unix.RENAME_EXCHANGE != 0
+	still := s.judging.RUnlock
+	if moves {
+		s.judging.Lock()
+		still = s.judging.Unlock
+	} else {
+		s.judging.RLock()
+	}
+	_, checked := s.checked(nd, newName)
+	turn := moves || checked || nd.zone.Waits(newName)
+	free := s.opts.Session.Alone(turn)
+	switch {
+	case free == nil:
+	case !turn || s.stays(od) && s.stays(nd) && names.Stat(od.fd, oldName, moved) == nil:
+		return func() { free(); still() }
+	default:
+		free()
+	}
+	still()
+	return nil
 }
 
 // carryRename does what was judged.
@@ -115,8 +137,7 @@ func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *no
 	return fuse.OK
 }
 
-// exchange swaps two names. What is the session's own and what is not do not change places: the one would be taken for
-// the other.
+// exchange swaps two names.
 func (s *Server) exchange(od *node, oldName string, nd *node, newName string, moved *unix.Stat_t) fuse.Status {
 	var other unix.Stat_t
 	if err := names.Stat(nd.fd, newName, &other); err != nil {
@@ -144,14 +165,8 @@ func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName stri
 	if err != nil {
 		return status(err)
 	}
-	// Of a file nobody asks whose it is.
-	directories := moved.Mode&unix.S_IFMT == unix.S_IFDIR && other.Mode&unix.S_IFMT == unix.S_IFDIR
-	if directories && s.opts.Session.Own(a) != s.opts.Session.Own(b) {
-		return fuse.EXDEV
-	}
-	theirs := func(n *node, id guard.ID) bool { return !s.isOwn(n) && !s.opts.Session.Own(id) }
-	if linkFor(moved, other) && theirs(nd, b) || linkFor(other, moved) && theirs(od, a) {
-		return fuse.EACCES // who knew the directory would follow the link
+	if err := names.MayExchange(s.opts.Session, s.named(od, oldName), s.named(nd, newName)); err != nil {
+		return status(err)
 	}
 	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, unix.RENAME_EXCHANGE); err != nil {
 		return status(err)
@@ -165,11 +180,6 @@ func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName stri
 	s.noteMoved(nd, newName, moved)
 	s.noteMoved(od, oldName, other)
 	return fuse.OK
-}
-
-// linkFor says whether a link would take the place of a directory.
-func linkFor(link, dir *unix.Stat_t) bool {
-	return link.Mode&unix.S_IFMT == unix.S_IFLNK && dir.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 // noteMoved notes where an object is now.

@@ -5,6 +5,7 @@ package names
 import (
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 )
 
@@ -110,6 +111,26 @@ func MoveEmpty(from, to Name, mode uint32, flags uint) error {
 		return unix.EXDEV
 	}
 	return err
+}
+
+// MayExchange says with which error two objects may not change places of which each may have the other's name. Of a
+// file nobody asks whose it is.
+func MayExchange(s *guard.Session, from, to Name) error {
+	a, _ := IDAt(from.Dir, from.Base)
+	b, _ := IDAt(to.Dir, to.Base)
+	moved, other := Type(from.Dir, from.Base), Type(to.Dir, to.Base)
+	theirs := func(n Name, id guard.ID) bool {
+		dir, _ := ID(n.Dir)
+		return !s.Own(id) && !s.Own(dir)
+	}
+	switch {
+	case moved == unix.S_IFDIR && other == unix.S_IFDIR && s.Own(a) != s.Own(b):
+		return unix.EXDEV // the session's own would be taken for what is not
+	case moved == unix.S_IFLNK && other == unix.S_IFDIR && theirs(to, b),
+		moved == unix.S_IFDIR && other == unix.S_IFLNK && theirs(from, a):
+		return unix.EACCES // who knew the directory would follow the link
+	}
+	return nil
 }
 
 // source holds what is to be moved.

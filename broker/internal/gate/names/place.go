@@ -26,6 +26,13 @@ func PlaceNow(proc, fd, top int, at *guard.Place) *guard.Place {
 	return at
 }
 
+// Stays says whether a directory that is open is still where it was found, at rel below another one that is open and
+// has the place at, and is among packages if the place that it had was.
+func Stays(proc, fd, top int, rel string, at, had *guard.Place) bool {
+	now, in := Beneath(proc, fd, top)
+	return in && guard.Fold("/"+now) == guard.Fold(rel) && PlaceNow(proc, fd, top, at).Packed() == had.Packed()
+}
+
 // Beneath is the way to what is open from a directory that is open, by now, or the last one that it had.
 func Beneath(proc, fd, top int) (rel string, in bool) {
 	now, err := Readlink(proc, strconv.Itoa(fd))

@@ -47,7 +47,7 @@ func (j *job) makeAt(n *name, try func(*name) syscall.Errno) bool {
 		no := n.root.judge.mayMake(n, v, byOther)
 		e := syscall.Errno(unix.ELOOP)
 		if no == 0 {
-			e = try(n)
+			e = j.making(n, try)
 		}
 		if e != unix.ELOOP {
 			return j.answer(e)
@@ -59,6 +59,15 @@ func (j *job) makeAt(n *name, try func(*name) syscall.Errno) bool {
 		n = where
 	}
 	return j.answer(unix.ELOOP)
+}
+
+func (j *job) making(n *name, try func(*name) syscall.Errno) syscall.Errno {
+	done := j.turn(n)
+	if done == nil {
+		return unix.EAGAIN
+	}
+	defer done()
+	return try(n)
 }
 
 // plain keeps a name from being taken for an abstract one.

@@ -323,3 +323,24 @@ func (n *name) closeParent(fd int) {
 		unix.Close(fd)
 	}
 }
+
+// isIn says whether a name is in a directory that is open: the parent of it was, and may have been moved.
+func (n *name) isIn(dir int) bool {
+	up, _ := n.split()
+	return n.root.judge.id(up) == idOf(dir, "")
+}
+
+// contended says whether the name may be made only as long as its directory stays where it is.
+func (n *name) contended() bool {
+	_, base := n.split()
+	return n.root.judge.of(n).place.Waits(base)
+}
+
+// turn keeps the directory of a contended name that is made where it is until the function that it returns is called.
+// Nil: that cannot be had.
+func (j *job) turn(n *name) (done func()) {
+	if j.d.kind == kindRemove || !n.contended() {
+		return func() {}
+	}
+	return j.Session.Alone(true)
+}

@@ -29,7 +29,7 @@ func (j *job) one() bool {
 		e := no
 		if no == 0 {
 			j.witness(n)
-			e = j.change(n, v)
+			e = j.making(n, func(n *name) syscall.Errno { return j.change(n, v) })
 		}
 		if e == 0 || no == 0 && e != unix.ELOOP && e != unix.EXDEV {
 			return j.answer(e)
@@ -266,6 +266,13 @@ func (j *job) move(p *pair) (e syscall.Errno, done bool) {
 		if r := n.root.judge.of(n); r.away {
 			return 0, j.refuse(n, r, unix.ENOENT)
 		}
+	}
+	if j.d.kind == kindLink {
+		free := j.turn(p.to)
+		if free == nil {
+			return 0, j.answer(unix.EAGAIN)
+		}
+		defer free()
 	}
 	if p.fromDir, p.fromBase, e = p.from.parent(); e != 0 {
 		return e, false

@@ -185,6 +185,13 @@ func (j *job) opened(n *name, st unix.Stat_t, exists bool) (*name, bool) {
 	}
 	var fd int
 	var e syscall.Errno
+	if !exists {
+		done := j.turn(n)
+		if done == nil {
+			return nil, j.answer(unix.EAGAIN)
+		}
+		defer done()
+	}
 	if exists {
 		fd, e = j.openJudged(n.root.fd, rel, flags, mode, &object{uint64(st.Dev), st.Ino})
 	} else {

@@ -23,9 +23,13 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	if e := objectAt(p.fromDir, p.fromBase, &moved); e != 0 {
 		return e, false
 	}
-	j.Session.Renaming.Lock()
-	defer j.Session.Renaming.Unlock()
-	replaced, exchange := objectAt(p.toDir, p.toBase, &other) == 0, p.flags&unix.RENAME_EXCHANGE != 0
+	exchange := p.flags&unix.RENAME_EXCHANGE != 0
+	done := j.still(p, &moved)
+	if done == nil {
+		return 0, j.answer(unix.EXDEV)
+	}
+	defer done()
+	replaced := objectAt(p.toDir, p.toBase, &other) == 0
 	if exchange && !replaced { // whatever may be moved: with nothing it is not exchanged
 		if e := statAt(p.toDir, nulled(single(p.toBase)+"\x00"), &other, unix.AT_SYMLINK_NOFOLLOW); e != 0 {
 			return e, false
@@ -43,34 +47,31 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 		n, v = p.to, g.of(p.to)
 		e = mayGo(v, typeOf(other) == unix.S_IFDIR)
 	}
-	done := false
+	moves := false
 	if e == 0 { // before it is moved: nobody is to make a name in it there meanwhile that is guarded
 		undo := j.Session.Demote(demote)
 		defer func() {
-			if !done {
+			if !moves {
 				undo()
 			}
 		}()
 	}
 	if e == 0 && exchange {
-		e = j.mayExchange(p, typeOf(moved), typeOf(other))
+		e = errnoOf(names.MayExchange(j.Session, named(p.from, p.fromDir, p.fromBase, nil),
+			named(p.to, p.toDir, p.toBase, nil)))
 	}
-	switch e {
-	case 0:
-	case unix.EROFS, unix.ENOENT, unix.EACCES:
-		j.tell(n, v.Why, e)
-		return 0, j.answer(e)
-	default: // EXDEV: mv copies, and the copies are judged one by one
+	if e != 0 { // EXDEV: mv copies, and the copies are judged one by one
+		if e == unix.EROFS || e == unix.ENOENT || e == unix.EACCES {
+			j.tell(n, v.Why, e)
+		}
 		return 0, j.answer(e)
 	}
-	j.witness(p.from)
-	j.witness(p.to)
 	left := j.leaving(p, moved, other, replaced)
 	e = j.carryJudged(p, &moved, &other)
 	if e == unix.ELOOP || e == unix.EXDEV {
 		return 0, j.answer(e)
 	}
-	if done = e == 0; done {
+	if moves = e == 0; moves {
 		left()
 		p.free()
 		j.left(p.from, p.fromDir, p.fromBase)
@@ -79,18 +80,21 @@ func (j *job) rename(p *pair) (syscall.Errno, bool) {
 	return e, e == 0 && j.answer(0)
 }
 
-// mayExchange says whether two objects may change places of which each may have the other's name.
-func (j *job) mayExchange(p *pair, moved, other uint32) syscall.Errno {
-	from, to := idOf(p.fromDir, single(p.fromBase)), idOf(p.toDir, single(p.toBase))
-	theirs := func(dir int, id guard.ID) bool { return !j.Session.Own(id) && !j.Session.Own(idOf(dir, "")) }
-	switch {
-	case moved == unix.S_IFDIR && other == unix.S_IFDIR && j.Session.Own(from) != j.Session.Own(to):
-		return unix.EXDEV // the session's own would be taken for what is not
-	case moved == unix.S_IFLNK && other == unix.S_IFDIR && theirs(p.toDir, to),
-		moved == unix.S_IFDIR && other == unix.S_IFLNK && theirs(p.fromDir, from):
-		return unix.EACCES // who knew the directory would follow the link
+// still has nobody else judge a rename meanwhile, nor another session where directories move, or where what may be done
+// depends on where they are. What is moved is looked at again then. Nil: that cannot be had, or a directory is
+// elsewhere by now.
+func (j *job) still(p *pair, moved *unix.Stat_t) (done func()) {
+	turn := typeOf(*moved) == unix.S_IFDIR || p.flags&unix.RENAME_EXCHANGE != 0 || p.to.contended() ||
+		p.from.root.judge.of(p.to).Action.Checked()
+	if done = j.Session.Alone(turn); done == nil || !turn {
+		return done
 	}
-	return 0
+	if !p.from.isIn(p.fromDir) || !p.to.isIn(p.toDir) || objectAt(p.fromDir, p.fromBase, moved) != 0 {
+		done()
+		return nil
+	}
+	p.from.ruled, p.to.ruled = nil, nil
+	return done
 }
 
 // carryRename does what was judged.
@@ -144,8 +148,10 @@ func (k *Carrier) takeBack(p *pair) syscall.Errno {
 	return unix.EXDEV
 }
 
-// leaving notes, when a rename has been done, which directories have left their names.
+// leaving tells of both names, and notes, when a rename has been done, which directories have left theirs.
 func (j *job) leaving(p *pair, moved, other unix.Stat_t, replaced bool) func() {
+	j.witness(p.from)
+	j.witness(p.to)
 	if typeOf(moved) != unix.S_IFDIR && (!replaced || typeOf(other) != unix.S_IFDIR) {
 		return func() {}
 	}
@@ -284,7 +290,7 @@ func (g *judge) mayMoveOwn(fromDir int, fromBase string, from, to *name, t rulin
 	}
 	a, b := g.below(from), g.below(to)
 	if g.keeper.Reveals(names.Leaving{Dir: fromDir, Base: single(fromBase), Top: from.root.Granted,
-		Path: from.root.above + from.path(), From: a, To: b}) {
+		Path: from.root.above + from.path(), From: a, To: b, Own: g.session.Own}) {
 		return unix.EXDEV // of what is not the session's own in it
 	}
 	if !takes {
@@ -302,8 +308,8 @@ func (g *judge) mayMoveOwn(fromDir int, fromBase string, from, to *name, t rulin
 // maxMoved bounds the search in a directory that moves to where names are treated otherwise.
 const maxMoved = 20000
 
-// suits says whether nothing below a directory would be special in another place, nor a secret in the one and none in
-// the other. What its files say of repositories is not asked: a HEAD is special everywhere.
+// suits says whether nothing below a directory is special in its place or would be in another, nor a secret in the one
+// and none in the other. What its files say of repositories is not asked: a HEAD is special everywhere.
 func (g *judge) suits(dir string, from, to *guard.Place, ids *[]guard.ID) bool {
 	left := maxMoved
 	fd, e := openAt(g.tree, []byte(dir+"\x00"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -327,7 +333,7 @@ func suited(fd int, from, to *guard.Place, ids *[]guard.ID, left *int) bool {
 	for _, e := range list {
 		v, was := to.Rule(e.Name(), guard.ByHost), from.Rule(e.Name(), guard.ByHost)
 		unvetted := v.Anchored && !e.IsDir() || v.Chosen && e.Type() == os.ModeSymlink
-		if v.Action != guard.Free || unvetted || v.Secret != was.Secret || was.Action == guard.Hide {
+		if v.Action != guard.Free || was.Action != guard.Free || unvetted || v.Secret != was.Secret {
 			return false
 		}
 		if e.IsDir() {

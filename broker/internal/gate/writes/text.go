@@ -96,8 +96,11 @@ func (k *Carrier) installTexts() {
 
 // place puts a text in place where it is harmless.
 func (k *Carrier) place(t *text, said []byte) bool {
-	k.Session.Renaming.Lock()
-	defer k.Session.Renaming.Unlock()
+	alone := k.Session.Alone(true)
+	if alone == nil {
+		return false
+	}
+	defer alone()
 	if !t.n.root.harmless(t.n, said, k.GitDir) {
 		return false
 	}
