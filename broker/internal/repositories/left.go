@@ -187,10 +187,15 @@ func (l *Left) Lines(p *plan.Plan, neutralise bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []string
-	for _, fd := range l.repositories {
+	held := slices.SortedFunc(maps.Values(l.repositories), func(a, b int) int { // a repository before what lies in it
+		one, _ := nameOf(p, a)
+		other, _ := nameOf(p, b)
+		return strings.Compare(one, other)
+	})
+	for _, fd := range held {
 		out = append(out, l.made(p, fd, neutralise)...)
 	}
-	for _, fd := range l.repositories {
+	for _, fd := range held {
 		unix.Close(fd)
 	}
 	l.repositories = nil
