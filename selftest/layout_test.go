@@ -949,9 +949,7 @@ func hasFunction(l *ast.CompositeLit) bool {
 }
 
 // large are packages of more than maxPackage lines, which are to become smaller.
-var large = map[string]string{
-	"broker/internal/gate/gatefs": "it takes turns among sessions; its table of nodes can be a package",
-}
+var large = map[string]string{}
 
 const maxPackage = 5000
 
