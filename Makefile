@@ -22,7 +22,7 @@ HELPERFUZZ ?= 5m
 BUILD    = $(GO) build
 # The same for building, vetting and testing, so that each package is compiled once. The race detector needs cgo.
 export CGO_ENABLED = 0
-export GOFLAGS = -trimpath -buildvcs=false
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false)
 # sbx begins with the clone of the sandbox's first process (broker/internal/faststart). Without this it is
 # slower and does the same.
 ENTRY = -ldflags=-E=sbx_start
