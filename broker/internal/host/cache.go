@@ -220,5 +220,5 @@ func (c *Cache) listedDir(dir, name string) bool {
 
 // Access is FS.Access.
 func (c *Cache) Access(p string, mode uint32) bool {
-	return (!c.foreign.Any() || c.closed(LeadsTo(c, p)) == nil) && c.fs.Access(p, mode)
+	return (!c.foreign.anyNow() || c.closed(LeadsTo(c, p)) == nil) && c.fs.Access(p, mode)
 }

@@ -97,9 +97,19 @@ func (f *Foreign) Below(p string) bool {
 	return slices.ContainsFunc(f.points, func(m string) bool { return Within(p, m) || Within(m, p) })
 }
 
+// anyNow is Any by the table as it was read last: nearly always there are none, and a plan asks often.
+func (f *Foreign) anyNow() bool {
+	if f == nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.points) > 0
+}
+
 // Name has sbx look into those that a path leads into, because a person has named it or works there.
 func (f *Foreign) Name(p string) {
-	if !f.Any() || !filepath.IsAbs(p) {
+	if !f.anyNow() || !filepath.IsAbs(p) {
 		return
 	}
 	for _, at := range [...]string{filepath.Clean(p), LeadsTo(FS{}, p)} {

@@ -312,10 +312,13 @@ func (n *Network) deniesAll(a netip.Addr) bool {
 	}
 	from := []uint16{1} // where another word may begin
 	for _, d := range *list {
-		if d.to.Contains(a) && !d.ports.udp && !d.ports.icmp && d.ports.lo > 1 {
+		if !d.to.Contains(a) || d.ports.udp || d.ports.icmp {
+			continue
+		}
+		if d.ports.lo > 1 {
 			from = append(from, d.ports.lo)
 		}
-		if d.to.Contains(a) && !d.ports.udp && !d.ports.icmp && d.ports.hi != 0 && d.ports.hi < 65535 {
+		if d.ports.hi != 0 && d.ports.hi < 65535 {
 			from = append(from, d.ports.hi+1)
 		}
 	}
