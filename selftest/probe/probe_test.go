@@ -213,7 +213,7 @@ func TestSweepIsWide(t *testing.T) {
 
 // A process inside that happens to have the host process's number is waited for, and no reason to leave the act out.
 func TestForeignWaitsForTheNumber(t *testing.T) {
-	cmd := exec.Command("sleep", "0.2")
+	cmd := exec.Command("sleep", "0.2") // nothing tells when foreign has looked at the number for the first time
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
