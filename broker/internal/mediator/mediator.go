@@ -55,6 +55,7 @@ type Mediator struct {
 	last     lastAgent
 	servers  fileServers
 	nested   nestedCallers
+	turn     names.Turn
 	session  guard.Session     // what the session made itself: who serves the rest of a project knows it too
 	Left     repositories.Left // what the session made that somebody may run outside
 	granted  guard.Granted
@@ -99,7 +100,8 @@ func (md *Mediator) Planned(p *plan.Plan) {
 	md.plan, md.configs.Elsewhere, md.configs.Granted = p, changes.Elsewhere(p), md.granted
 	md.gitlinks.Trees, md.places = repositories.Writable(p), placesOf(p)
 	if md.in.Turns != "" {
-		md.session.Turn = names.Turn(md.in.Turns)
+		md.turn = names.OpenTurn(md.in.Turns)
+		md.session.Turn = md.turn.Take
 	}
 	md.configs.Indexed = func(file string) bool {
 		if !path.IsAbs(file) {
@@ -126,6 +128,7 @@ func (md *Mediator) End() {
 	md.changes.end()
 	md.last.end()
 	md.nested.end()
+	md.turn.Close()
 }
 
 // Carrier makes the one that does it; shared as in writes.Options.
