@@ -133,8 +133,10 @@ func (s *Server) describe(n *node, fd int, st *unix.Stat_t, out *fuse.Attr) {
 	}
 }
 
-// SetAttr answers chmod, chown, truncate and utimens.
+// SetAttr answers chmod, chown, truncate and utimens. The kernel believes the size in the answer even if it was told a
+// newer one meanwhile (fuse_do_setattr), so it is to ask again.
 func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	defer out.SetTimeout(0)
 	if s.setRepeated(in) {
 		get := fuse.GetAttrIn{InHeader: in.InHeader}
 		if n := s.nodes.get(in.NodeId); s.GetAttr(cancel, &get, out) != fuse.OK && n != nil { // the host has it no more
@@ -172,7 +174,6 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	if err := s.change(t, &st, in); err != nil {
 		return status(err)
 	}
-	out.SetTimeout(s.attrValid(t.node))
 	return s.statNode(t.node, t.host, &out.Attr)
 }
 

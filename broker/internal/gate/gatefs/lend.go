@@ -20,9 +20,7 @@ func (s *Server) Lend(fd int) bool {
 		return false
 	}
 	id := guard.ID{Dev: st.Dev, Ino: st.Ino}
-	s.nodes.mu.RLock()
-	n := s.nodes.byKey[loopKey{ID: id}]
-	s.nodes.mu.RUnlock()
+	n := s.nodes.find(loopKey{ID: id})
 	if n != nil && s.files.runs(n) {
 		return false
 	}

@@ -105,6 +105,13 @@ func (t *table) get(id uint64) *node {
 	return n
 }
 
+// find is the loopback node of a key that the kernel knows, or nil.
+func (t *table) find(key loopKey) *node {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byKey[key]
+}
+
 // pathID is the number of a path-known node. A symlink's target and an object's type are part of what it is: the kernel
 // caches the one and refuses a change of the other.
 func (t *table) pathID(path string, typ uint32, target string) uint64 {
@@ -291,4 +298,44 @@ func (s *Server) Forget(id, count uint64) {
 	if n := s.nodes.forget(id, count); n != nil && n.typ == unix.S_IFDIR {
 		s.watches.leave(n)
 	}
+}
+
+// pruneBatch is how many entries the kernel is asked to drop at a time.
+const pruneBatch = 1024
+
+func (s *Server) full() bool {
+	s.nodes.mu.RLock()
+	defer s.nodes.mu.RUnlock()
+	return s.nodes.held > s.nofile
+}
+
+// pruneIfFull asks the kernel to forget some files when their descriptors near the process's limit. The notices take
+// directory locks that requests may hold, so they are sent from a goroutine of their own.
+func (s *Server) pruneIfFull() {
+	if !s.full() || !s.pruning.TryLock() {
+		return
+	}
+	type entry struct {
+		parent uint64
+		name   string
+	}
+	var drop []entry
+	s.nodes.mu.RLock()
+	for _, n := range s.nodes.byKey {
+		if n.typ != unix.S_IFDIR && n.parent != nil && n.fd >= 0 {
+			drop = append(drop, entry{n.parent.id, n.name})
+		}
+		if len(drop) == pruneBatch {
+			break
+		}
+	}
+	s.nodes.mu.RUnlock()
+	go func() {
+		defer s.pruning.Unlock()
+		for _, e := range drop {
+			if s.fuse.EntryNotify(e.parent, e.name) == fuse.ENOSYS {
+				return
+			}
+		}
+	}()
 }

@@ -192,6 +192,39 @@ func TestRepeatKeepsWhatIsMapped(t *testing.T) {
 	}
 }
 
+// TestRepeatOldSize: by the time that a change of a name is repeated, the name may have a file that is being written.
+// Nobody inside knows that one, and whoever opens it when it is whole must not be told the size that it had.
+func TestRepeatOldSize(t *testing.T) {
+	t.Parallel()
+	host := t.TempDir()
+	s := repeatsInto(t, host)
+	write(t, host+"/f", "")
+	top := s.nodes.get(rootID)
+	look := func(pid uint32) uint64 {
+		var out fuse.EntryOut
+		h := fuse.InHeader{NodeId: rootID}
+		h.Pid = pid
+		if code := s.Lookup(nil, &h, "f", &out); code != fuse.OK {
+			t.Fatal(code)
+		}
+		return out.NodeId
+	}
+	r := repeat{what: names.Modified, typ: unix.S_IFREG, dir: top, name: "f"}
+	s.repeats.now.Store(&r)
+	if stand, f := look(0), look(1); stand == f {
+		t.Error("the change of a file that nobody knew is repeated on the file itself")
+	}
+	if again, f := look(0), look(1); again != f { // the control
+		t.Error("who watches a file that is known does not hear of its change")
+	}
+	set := fuse.SetAttrIn{InHeader: fuse.InHeader{NodeId: look(1)}}
+	set.Valid = fuse.FATTR_MTIME
+	out := fuse.AttrOut{AttrValid: 1, AttrValidNsec: 1}
+	if code := s.SetAttr(nil, &set, &out); code != fuse.OK || out.AttrValid != 0 || out.AttrValidNsec != 0 {
+		t.Errorf("%v: the kernel relies on a size that may be old for %d s and %d ns", code, out.AttrValid, out.AttrValidNsec)
+	}
+}
+
 // TestRepeatProgramThatRuns: a file that runs inside cannot be opened for writing, not even to be closed at once. Who
 // watches it hears that it was changed, and nobody is told that events are lost.
 func TestRepeatProgramThatRuns(t *testing.T) {

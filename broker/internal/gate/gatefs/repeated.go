@@ -89,12 +89,19 @@ func (r *repeat) left(s *Server) *node {
 	return r.node
 }
 
-// stillHas says whether a name still leads to what something happened to.
+// stillHas says whether a name still leads to what something happened to, and that is known to the kernel: who watches
+// its directory hears of a stand-in as well.
 func (s *Server) stillHas(r *repeat) bool {
-	if r.node == nil {
-		return names.Type(r.dir.fd, r.name) != 0
+	var st unix.Stat_t
+	switch {
+	case r.node != nil:
+		return names.Is(r.dir.fd, r.name, r.node.key.ID)
+	case names.Stat(r.dir.fd, r.name, &st) != nil:
+		return false
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return true
 	}
-	return names.Is(r.dir.fd, r.name, r.node.key.ID)
+	return s.nodes.find(s.keyOf(r.dir, r.name, &st)) != nil
 }
 
 // standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or
