@@ -120,6 +120,7 @@ type backendHost struct {
 
 // TestBackendsTable holds docs/backends.md to what each backend does: a cell begins with the word for what was seen.
 func TestBackendsTable(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	needHelper(t)
 	need.Tool(t, "python3", "script", "ipcrm", "bwrap")

@@ -35,6 +35,7 @@ var sameInBwrap = [...]string{
 
 // TestRunThroughBwrap runs scripts again there.
 func TestRunThroughBwrap(t *testing.T) {
+	t.Parallel()
 	needHelper(t)
 	need.Tool(t, "bwrap")
 	work := filepath.Join(shop.dir, "work-bwrap")
@@ -188,6 +189,7 @@ func TestOlderKernel(t *testing.T) {
 // anything in it. What the caller has opened can be handed on, and what is mounted there stays and is in reach, as
 // everywhere. bubblewrap, which serves nothing, is the control.
 func TestBwrapServesItsCaller(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	need.Root(t, "to map more than one id")
 	need.Tool(t, "bwrap", "setpriv")

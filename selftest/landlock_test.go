@@ -77,6 +77,7 @@ func TestSelftestThroughLandlock(t *testing.T) {
 // the program ends or stops process 1, which it can there. What is left is killed one by one, and never by a signal to
 // all processes, which would be all of the user's.
 func TestLandlockWithoutScopes(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	dir := layersDir(t)
 	home, project := sandboxHome(t)
