@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,8 +20,15 @@ import (
 // maxUnread bounds the directories that a plan leaves out because they cannot be looked through.
 const maxUnread = 256
 
+// searchedLevels bounds how deep a directory lies that is searched. A rule has fewer than 256 names, and a path that is
+// named to the kernel 4,095 bytes (path_resolution(7)); what lies deeper could be given no rule.
+const searchedLevels = 200
+
 // list lists a directory that is searched.
 func (in *Input) list(dir string) ([]host.Entry, error) {
+	if strings.Count(dir, "/") > searchedLevels {
+		return nil, unix.ENAMETOOLONG
+	}
 	list, err := in.FS.ReadDir(dir)
 	if err == nil && len(list) > 0 { // one may be listed of which no name can be looked at
 		if _, e := in.FS.Lstat(path.Join(dir, list[0].Name)); !host.NotExist(e) {
@@ -88,7 +96,7 @@ func (v *view) leftOut() error {
 	}
 	v.losses = append(v.losses, Loss{What: plan.Few(quoted(in.Unread), 4, ", "), Price: true,
 		Why: "what cannot be looked through may hold hidden or guarded names, so it does not exist inside",
-		Fix: "chmod u+rx, if programs need what is in it"})
+		Fix: "chmod u+rx, or move what lies too deep, if programs need what is in it"})
 	return nil
 }
 

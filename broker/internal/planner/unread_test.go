@@ -165,3 +165,28 @@ func TestTreeThatCannotBeLookedThrough(t *testing.T) {
 		}
 	}
 }
+
+// TestTreeThatIsTooDeep: a program can leave a tree that is deeper than any rule reaches. What lies there does not exist
+// inside, and the next run goes on.
+func TestTreeThatIsTooDeep(t *testing.T) {
+	t.Parallel()
+	const p = "/home/u/project"
+	deep := p + strings.Repeat("/d", 400)
+	for _, mode := range []Mode{Read, Write, Overlay} {
+		_, losses, in, err := planned(machine(p+"/f", deep+"/.env"), mode, 1000)
+		if err != nil || !slices.ContainsFunc(losses, func(l Loss) bool {
+			return l.Price && strings.HasPrefix(l.What, p+"/d") && strings.Contains(l.Why, "does not exist inside")
+		}) {
+			t.Errorf("%v: %v, %v", mode, err, losses)
+		}
+		hidden, _, err := Hidden(*in)
+		if err != nil || !slices.ContainsFunc(hidden, func(at string) bool { return host.Within(deep, at) }) {
+			t.Errorf("%v: hidden %q, %v", mode, hidden, err)
+		}
+		control := p + strings.Repeat("/d", searchedLevels-5) + "/.env"
+		if _, losses, _, err := planned(machine(p+"/f", control), mode, 1000); err != nil || slices.ContainsFunc(losses,
+			func(l Loss) bool { return strings.Contains(l.Why, "does not exist inside") }) {
+			t.Errorf("%v, control: %v, %v", mode, err, losses)
+		}
+	}
+}
