@@ -103,7 +103,7 @@ func New(by Caller, s request.Settings, in *planner.Input) (*Grants, error) {
 	}
 	from := request.Programs(by.Env, s, in)
 	g := &Grants{by: by, known: s.Credentials, sealed: s.Vars.XDGStateHome + "/sbx/" + policy.SecretsFolder,
-		shell: program.Environment(by.Env, from.Writable)}
+		shell: program.Environment(by.Env)}
 	var err error
 	if g.file, err = launch.FindProxy(from); err != nil {
 		return nil, &planner.Refusal{What: "--with and --endpoint need sbx-proxy", Err: err,

@@ -221,7 +221,7 @@ func (g *Grants) value(x granted) (*os.File, error) {
 			}
 			cmd.Stdout = w
 			if err := cmd.Run(); err != nil {
-				return fmt.Errorf("its command failed: %w", err)
+				return fmt.Errorf("its command failed: %w", program.Failed(err))
 			}
 			return nil
 		})

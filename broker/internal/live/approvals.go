@@ -191,7 +191,7 @@ func (a *approvals) arbitrated(record arbiter.Recorder, sid string) arbiter.Opti
 		Process: program.Process, Alone: a.unattended, Grace: a.grace(),
 		Prompt: prompt.Options{SID: sid, Home: a.in.Facts.Home, Mode: a.mode, Timeout: a.cfg.Sandbox.PromptTimeout,
 			MaxOpen:     a.cfg.Sandbox.Questions,
-			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg, a.in),
+			HookCommand: a.cfg.Sandbox.PromptCommand, HookEnv: request.HookEnvironment(a.b.Env, a.cfg),
 			HookFailed: a.hookFailed(), Notify: a.notify, Answer: a.b.Answer}}
 }
 

@@ -31,7 +31,7 @@ func (x *attempt) newTools(s doors.Session) *tools.Calls {
 			x.credentials.Stray("arguments of a tool", decide.Tools+"/"+tool, words)
 			return x.marked(func() int { return pid }, "the arguments of tool", tool, words)
 		}, Hears: x.hears, Session: &x.r.Request, Home: x.facts.Home, Linkable: request.Linkable(x.in),
-		Env:     program.Environment(env, request.Programs(env, x.cfg, x.in).Writable),
+		Env:     program.Environment(env),
 		Refused: s.Refused("the tools"), Start: x.startBeside, Find: at.Programs}
 }
 

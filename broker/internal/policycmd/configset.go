@@ -15,7 +15,6 @@ import (
 	"sbx.example/sbx/broker/internal/policy/edit"
 	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
-	"sbx.example/sbx/broker/internal/request"
 )
 
 // configVerb is a verb of sbx config that changes a file of one scope.
@@ -77,8 +76,7 @@ func configEdit(t Commands, c *policyCall) int {
 			editor = v
 		}
 	}
-	env := program.Environment(t.Env, request.ProgramsHere(t.Env, c.facts).Writable)
-	cmd, err := program.Shell(context.Background(), editor+" "+quoting.Script(g.Path()), env)
+	cmd, err := program.Shell(context.Background(), editor+" "+quoting.Script(g.Path()), program.Environment(t.Env))
 	if err != nil {
 		return t.Fail(err)
 	}
@@ -88,7 +86,7 @@ func configEdit(t Commands, c *policyCall) int {
 	}
 	if err := cmd.Run(); err != nil {
 		return t.Fail(&planner.Refusal{What: "editing " + quoting.Quote(g.Path()) + " with " + quoting.Quote(editor),
-			Err: err})
+			Err: program.Failed(err)})
 	}
 	data, err := g.Content()
 	if err == nil {

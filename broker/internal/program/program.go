@@ -165,25 +165,37 @@ func Roots(file string) (Program, error) { return check(file, 0) }
 // Self is sbx itself.
 func Self() Program { return Program{name: "sbx", found: "/proc/self/exe", file: "/proc/self/exe"} }
 
-// check follows the path to a program by hand and looks at everything on the way: directories, links and the file must
-// be root's or owner's, and nobody else may change them. So what was looked at is what is started later.
+// check looks at the path to a program, as walk does.
 func check(file string, owner uint32) (Program, error) {
+	at, mode, err := walk(file, owner)
+	switch {
+	case err != nil:
+		return Program{}, err
+	case mode&unix.S_IFMT != unix.S_IFREG || mode&0o111 == 0:
+		return Program{}, fmt.Errorf("%s is not a program", file)
+	}
+	return Program{name: path.Base(file), found: file, file: at, mode: mode}, nil
+}
+
+// walk follows a path by hand to where it leads, and looks at everything on the way: directories, links and the file
+// must be root's or owner's, and nobody else may change them. So what was looked at is what is started later.
+func walk(file string, owner uint32) (at string, mode uint32, err error) {
 	if !path.IsAbs(file) {
-		return Program{}, fmt.Errorf("%s is not an absolute path", file)
+		return "", 0, fmt.Errorf("%s is not an absolute path", file)
 	}
 	at, rest, links := "/", strings.Split(file, "/"), 0
 	for {
 		var st unix.Stat_t
 		if err := unix.Lstat(at, &st); err != nil {
-			return Program{}, fmt.Errorf("looking at %s: %w", at, err)
+			return "", 0, fmt.Errorf("looking at %s: %w", at, err)
 		}
 		kind := st.Mode & unix.S_IFMT
 		if st.Uid != owner && !host.OfRoot(st.Uid) {
-			return Program{}, fmt.Errorf("%s belongs to uid %d", at, st.Uid)
+			return "", 0, fmt.Errorf("%s belongs to uid %d", at, st.Uid)
 		}
 		// In a sticky directory others can make names, but neither move nor remove what is there.
 		if kind != unix.S_IFLNK && st.Mode&0o022 != 0 && (kind != unix.S_IFDIR || st.Mode&unix.S_ISVTX == 0) {
-			return Program{}, fmt.Errorf("%s can be written by others (mode %04o)", at, st.Mode&0o7777)
+			return "", 0, fmt.Errorf("%s can be written by others (mode %04o)", at, st.Mode&0o7777)
 		}
 		for len(rest) > 0 && (rest[0] == "" || rest[0] == ".") {
 			rest = rest[1:]
@@ -192,7 +204,7 @@ func check(file string, owner uint32) (Program, error) {
 		case kind == unix.S_IFLNK:
 			to, err := os.Readlink(at)
 			if links++; err != nil || links > 40 {
-				return Program{}, fmt.Errorf("following the link %s: %w", at, errors.Join(err, unix.ELOOP))
+				return "", 0, fmt.Errorf("following the link %s: %w", at, errors.Join(err, unix.ELOOP))
 			}
 			rest = append(strings.Split(to, "/"), rest...)
 			if at = path.Dir(at); path.IsAbs(to) {
@@ -200,10 +212,10 @@ func check(file string, owner uint32) (Program, error) {
 			}
 		case kind == unix.S_IFDIR && len(rest) > 0:
 			at, rest = path.Join(at, rest[0]), rest[1:]
-		case kind == unix.S_IFREG && len(rest) == 0 && st.Mode&0o111 != 0:
-			return Program{name: path.Base(file), found: file, file: at, mode: uint32(st.Mode)}, nil
+		case len(rest) == 0:
+			return at, uint32(st.Mode), nil
 		default:
-			return Program{}, fmt.Errorf("%s is not a program", file)
+			return "", 0, fmt.Errorf("%s is not a program: %s is no directory", file, at)
 		}
 	}
 }

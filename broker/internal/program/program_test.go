@@ -147,30 +147,46 @@ func TestCompanion(t *testing.T) {
 	}
 }
 
-// A command of the user's own runs with no directory of the project's in its PATH, and with nothing that loads code.
+// A command of the user's own finds programs where root alone can have put them, and gets nothing that loads code.
 func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
-	for _, d := range []string{"project/.venv/bin", "home/bin"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+	mine := filepath.Dir(file(t, dir, "home/bin/pass", 0o755, 0o755))
+	for name, to := range map[string]string{"lead": "/usr/bin", "out": mine} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("project/.venv/bin", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	project := filepath.Join(dir, "project")
-	path := strings.Join([]string{project + "/.venv/bin", dir + "/link", project + "/none/yet", project, "bin", "", ".",
-		dir + "/home/bin", project + "2/bin", "/usr/bin"}, ":")
+	path := strings.Join([]string{mine, dir + "/lead", dir + "/out", dir + "/none", "bin", "", ".", "/tmp",
+		"/proc/self/cwd", "/proc/self/root/usr/bin", "/bin/sh", "/usr/bin/../bin", "/usr/bin"}, ":")
 	got := Environment([]string{"PATH=" + path, "HOME=/h", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1", "LD_PRELOAD=x.so",
-		"PYTHONPATH=src", "BASH_ENV=x", "NODE_OPTIONS=-r x", "GIT_DIR=x", "TOKEN=t"},
-		[]string{project})
-	want := []string{"PATH=" + dir + "/home/bin:" + project + "2/bin:/usr/bin", "HOME=/h", "LC_TIME=C",
-		"XDG_RUNTIME_DIR=/run/user/1"}
+		"PYTHONPATH=src", "BASH_ENV=x", "NODE_OPTIONS=-r x", "GIT_DIR=x", "TOKEN=t", "SHELL=/bin/sh", "LANGUAGE=de:en",
+		"TZ=Europe/Berlin"})
+	want := []string{"PATH=/usr/bin/../bin:/usr/bin", "HOME=/h", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1",
+		"SHELL=/bin/sh", "LANGUAGE=de:en", "TZ=Europe/Berlin"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := Environment([]string{"PATH=" + project}, []string{project}); got[0] != Path {
+	if got := Environment([]string{"PATH=" + mine}); got[0] != Path {
 		t.Errorf("nothing left: %s", got)
+	}
+	for _, e := range []string{"SHELL=" + mine + "/pass", "SHELL=sh", "LANGUAGE=de:../../h", "LC_ALL=/h/de",
+		"TZ=:/h/zone"} {
+		if got := Environment([]string{e}); len(got) > 0 {
+			t.Errorf("%s leads to a file", e)
+		}
+	}
+}
+
+// What a shell has not found is explained, and nothing else is.
+func TestFailed(t *testing.T) {
+	for command, want := range map[string]bool{"no-such-program": true, "exit 1": false} {
+		cmd, err := Shell(t.Context(), command, []string{Path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = Failed(cmd.Run()); err == nil || strings.Contains(err.Error(), "its whole path") != want {
+			t.Errorf("%s: %v", command, err)
+		}
 	}
 }
 

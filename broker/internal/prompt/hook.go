@@ -132,7 +132,7 @@ func (h Hook) Run(ctx context.Context, qu Question) (a Answer, answered bool, er
 	out := &program.Limited{Left: maxHookOutput}
 	cmd.Stdout = out
 	if err := cmd.Run(); err != nil {
-		return a, false, fmt.Errorf("running prompt command: %w", err)
+		return a, false, fmt.Errorf("running prompt command: %w", program.Failed(err))
 	}
 	if out.Over {
 		return a, false, fmt.Errorf("running prompt command: more than %d bytes of output", maxHookOutput)

@@ -23,11 +23,11 @@ func ProgramsHere(env []string, facts host.Facts) program.Source {
 }
 
 // HookEnvironment is the environment of a prompt command.
-func HookEnvironment(env []string, s Settings, in *planner.Input) []string {
+func HookEnvironment(env []string, s Settings) []string {
 	if s.Sandbox.PromptCommand == "" {
 		return nil
 	}
-	return program.Environment(env, writablePlaces(in))
+	return program.Environment(env)
 }
 
 // Linkable are the places in which programs of this run can make links, as they are named and as they lead now.
