@@ -55,7 +55,7 @@ func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error
 
 // environment sets what CMD has for variables, and says which it does not get.
 func (r *Run) environment(s request.Settings, in *planner.Input, facts host.Facts) {
-	in.Env = request.Environment(r.Env, r.Request, s.Env, s.Profile.Name, facts)
+	in.Env = request.Environment(r.Env, r.Request, s, facts)
 	for _, name := range r.Request.Unset(r.Env) {
 		r.Warn(request.NotSet(name))
 	}

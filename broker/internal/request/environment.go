@@ -8,6 +8,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/quoting"
 )
 
@@ -57,10 +58,30 @@ func looksSecret(name string) bool {
 // NoSID is the variable that tells the session's id, as long as there is none.
 const NoSID = "SBX_SID="
 
+// Bound says whether a run has what is one program's alone: the grants of a tool. Its caller's variables lead it to no
+// other program.
+func (r *Request) Bound() bool { return r.tool != "" }
+
+// ofBound is what a bound run has of its caller's variables: what a command outside has, and those that are named for
+// it. What env.pass names is for all runs.
+func (r *Request) ofBound(env []string, s Settings) []string {
+	out := program.Environment(env)
+	for _, e := range env {
+		k, _, _ := strings.Cut(e, "=")
+		if r.Given(k) || matchAny(k, r.envPass) || s.Agent != nil && slices.Contains(s.Agent.Env, k) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 // Environment is what the program sees: the allow-list, what the user named, and what is true inside.
-func Environment(env []string, r *Request, cfg policy.Env, profile string, facts host.Facts) []string {
+func Environment(env []string, r *Request, s Settings, facts host.Facts) []string {
 	var all variables
-	begins := passed[:]
+	cfg, begins, bound := s.Env, passed[:], r.Bound()
+	if bound {
+		env = r.ofBound(env, s)
+	}
 	if cfg.Clear {
 		begins = nil
 	}
@@ -86,10 +107,13 @@ func Environment(env []string, r *Request, cfg policy.Env, profile string, facts
 	}
 	all.put("XDG_RUNTIME_DIR", "/run/user/"+strconv.Itoa(int(facts.UID)))
 	all.put("SBX_SANDBOX", "1")
-	all.put("SBX_PROFILE", profile)
+	all.put("SBX_PROFILE", s.Profile.Name)
 	all.put(strings.TrimSuffix(NoSID, "="), "")
 	for k, v := range cfg.Set {
 		all.put(k, v)
+	}
+	if bound { // a project's settings may have said another one
+		all.put("PATH", program.RootsPath(host.Lookup(all.list, "PATH")))
 	}
 	all.named(env, r)
 	return all.list

@@ -5,9 +5,17 @@ import (
 	"strings"
 	"testing"
 
+	"sbx.example/sbx/broker/internal/agentprofile"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
 )
+
+// settings are those of a run in the profile moderate.
+func settings(env policy.Env, agent *Agent) Settings {
+	s := Settings{Agent: agent}
+	s.Env, s.Profile.Name = env, "moderate"
+	return s
+}
 
 func TestEnvironment(t *testing.T) {
 	outside := []string{"HOME=/elsewhere", "LANG=C", "GOFLAGS=-v", "MY_TOOL=1", "MY_API_KEY=k", "GITHUB_TOKEN=t",
@@ -17,6 +25,7 @@ func TestEnvironment(t *testing.T) {
 	for name, row := range map[string]struct {
 		request Request
 		cfg     policy.Env
+		agent   *Agent
 		with    []string // what must be there
 		without []string // names that must not
 	}{
@@ -35,10 +44,15 @@ func TestEnvironment(t *testing.T) {
 			with: []string{"MY_API_KEY=k", "EMPTY=", "A=b=c"}, without: []string{"UNSET"}},
 		"a setting's value": {cfg: policy.Env{Set: map[string]string{"LANG": "de", "B": ""}},
 			with: []string{"LANG=de", "B="}},
+		"a tool is led to no other program": {request: Request{tool: "t"}, agent: &Agent{Profile: &agentprofile.Profile{
+			Env: []string{"MY_TOOL"}}}, cfg: policy.Env{Pass: []string{"GITHUB_TOKEN", "MY_TOOL", "PATH"},
+			Set: map[string]string{"PATH": "/home/u/p/bin:/usr/bin", "B": ""}},
+			with:    []string{"LANG=C", "MY_TOOL=1", "PATH=/usr/bin", "B=", "HOME=/home/u"},
+			without: []string{"GOFLAGS", "GITHUB_TOKEN", "MY_API_KEY"}},
 		"the session's id is sbx's own": {request: Request{envPass: []string{"SBX_*"}}, with: []string{"SBX_SID="}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Environment(outside, &row.request, row.cfg, "moderate", facts)
+			got := Environment(outside, &row.request, settings(row.cfg, row.agent), facts)
 			names := map[string]int{}
 			for _, e := range got {
 				k, _, _ := strings.Cut(e, "=")
@@ -86,7 +100,7 @@ func TestPasswordsInValues(t *testing.T) {
 		"https://proxy.example/a@b:c,direct": false, "https://bob@proxy.example": false, "-Dhttp.proxyPort=1": false,
 	} {
 		env, r := []string{"GOPROXY=" + value}, Request{}
-		passes := slices.Contains(Environment(env, &r, policy.Env{}, "moderate", host.Facts{}), env[0])
+		passes := slices.Contains(Environment(env, &r, Settings{}, host.Facts{}), env[0])
 		if said := len(r.Withheld(env, policy.Env{})) > 0; passes == held || said != held {
 			t.Errorf("%s: passed %v, said %v", value, passes, said)
 		}
@@ -94,7 +108,7 @@ func TestPasswordsInValues(t *testing.T) {
 			t.Errorf("%s: said of where nothing is passed", value)
 		}
 		r.env = []string{"GOPROXY"}
-		if !slices.Contains(Environment(env, &r, policy.Env{}, "moderate", host.Facts{}), env[0]) {
+		if !slices.Contains(Environment(env, &r, Settings{}, host.Facts{}), env[0]) {
 			t.Errorf("%s: not passed by its name", value)
 		}
 	}
