@@ -53,8 +53,9 @@ func (r *Run) begin(s request.Settings, facts host.Facts) (*planner.Input, error
 	return in, nil
 }
 
-// environment sets what CMD has for variables, and says which it does not get.
-func (r *Run) environment(s request.Settings, in *planner.Input, facts host.Facts) {
+// environment sets what CMD has for variables, and says which it does not get. PATH among them decides what a server's
+// command is.
+func (r *Run) environment(s request.Settings, in *planner.Input, facts host.Facts) error {
 	in.Env = request.Environment(r.Env, r.Request, s, facts)
 	for _, name := range r.Request.Unset(r.Env) {
 		r.Warn(request.NotSet(name))
@@ -62,6 +63,7 @@ func (r *Run) environment(s request.Settings, in *planner.Input, facts host.Fact
 	for _, name := range r.Request.Withheld(r.Env, s.Env) {
 		r.Warn(request.NotPassed(name))
 	}
+	return r.CheckServer(s, in)
 }
 
 // view collects which files are shown and which are not.

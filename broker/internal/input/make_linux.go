@@ -31,7 +31,9 @@ func (r *Run) Make(s request.Settings, facts host.Facts) (*planner.Input, *doors
 	in.Limits = confine.Rlimits(confine.ProcessLimit(s.Limits.Pids))
 	in.InotifyInstances, in.InotifyWatches = confine.InotifyLimit("instances"), confine.InotifyLimit("watches")
 	in.Losses = append(in.Losses, confine.CoreLosses(in.Limits, host.CorePattern())...)
-	r.environment(s, in, facts)
+	if err = r.environment(s, in, facts); err != nil {
+		return nil, nil, err
+	}
 	r.showToolConfs(s, in)
 	r.pnpmStore(s, in)
 	open := &doors.Doors{Request: r.Request, Settings: s, In: in, Env: r.Env, Notify: r.Engine == gate.EngineNotify,

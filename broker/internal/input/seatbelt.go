@@ -23,7 +23,9 @@ func (r *Run) Seatbelt(s request.Settings, facts host.Facts) (*planner.Input, er
 	if err = r.view(s, in); err != nil {
 		return nil, err
 	}
-	r.environment(s, in, facts)
+	if err = r.environment(s, in, facts); err != nil {
+		return nil, err
+	}
 	r.showToolConfs(s, in)
 	reach, _ := s.Reach(false)
 	in.Placed, in.ShareNet, in.Asks = true, reach == policy.AllHosts, r.Asks

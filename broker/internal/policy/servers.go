@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Server is what an MCP server is granted: a table [mcp.NAME].
@@ -36,10 +38,13 @@ func serverKeys() []key {
 		{name: "env", typ: tGlobs}, {name: "command", typ: tWords}}
 }
 
-// home settles a command below the home.
+// home settles a command below the home. One below the current directory would be another in each project.
 func (s *Server) home(vars Vars) (err error) {
 	if len(s.Command) > 0 && strings.HasPrefix(s.Command[0], "~/") {
 		s.Command[0], err = vars.Path(s.Command[0])
+	}
+	if err == nil && len(s.Command) > 0 && strings.Contains(s.Command[0], "/") && s.Command[0][0] != '/' {
+		err = fmt.Errorf("%s is neither a name nor an absolute path", excerpt.Quote(s.Command[0]))
 	}
 	return err
 }

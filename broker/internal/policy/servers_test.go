@@ -51,6 +51,7 @@ func TestServersRefuse(t *testing.T) {
 		"[mcp.a]\nread = [\"x y/../\"]\n": "mcp.a.read",
 		"[mcp.a]\nhosts = [\"a b\"]\n":    "mcp.a.hosts",
 		"[mcp.\"a b\"]\n":                 "is not a name",
+		"[mcp.a]\ncommand = [\"./a\"]\n":  "neither a name nor an absolute path",
 	} {
 		if _, err := serverLayer(t, ScopeUser, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

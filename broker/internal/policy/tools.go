@@ -2,14 +2,12 @@ package policy
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/amount"
 	"sbx.example/sbx/broker/internal/policy/arguments"
-	"sbx.example/sbx/broker/internal/policy/excerpt"
 )
 
 // Tool is a program that those inside may have run with an authority that they have not: a table [tool.NAME]. What it
@@ -94,8 +92,6 @@ func (t *Tool) check(vars Vars) (err error) {
 		return errors.New("what is spawned is named by the caller: leave command out")
 	case t.On != OnSpawn && (len(t.Command) == 0 || t.Command[0] == ""):
 		return errors.New("it needs a command")
-	case t.On != OnSpawn && strings.Contains(t.Command[0], "/") && t.Command[0][0] != '/':
-		return fmt.Errorf("%s is neither a name nor an absolute path", excerpt.Quote(t.Command[0]))
 	case t.On != "sandbox" && slices.ContainsFunc([][]string{t.Read, t.Write, t.Hosts, t.Reveal, t.Credential},
 		func(l []string) bool { return len(l) > 0 }):
 		return errors.New("nothing is granted but to a sandbox of its own: leave read, write, hosts, reveal and " +

@@ -35,8 +35,8 @@ type Agent struct {
 // findAgent reads the profile that --agent names, or with agents.auto that of the program.
 func (r *Request) findAgent(s Settings, src policy.Sources) (*agentprofile.Profile, error) {
 	switch {
-	case r.Server != "" && r.Agent == "": // one that nobody grants anything is a server without grants
-		server := s.Servers[r.Server]
+	case r.isServer(): // one that nobody grants anything is a server without grants
+		server := r.serverOf(s)
 		if server.Name = r.Server; !server.Has(r.Argv) {
 			return nil, fmt.Errorf("mcp.%s (%s) is for the command %s, and this is another", r.Server, server.Origin,
 				strings.Join(quoting.All(server.Command), " "))

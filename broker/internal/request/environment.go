@@ -58,9 +58,9 @@ func looksSecret(name string) bool {
 // NoSID is the variable that tells the session's id, as long as there is none.
 const NoSID = "SBX_SID="
 
-// Bound says whether a run has what is one program's alone: the grants of a tool. Its caller's variables lead it to no
-// other program.
-func (r *Request) Bound() bool { return r.tool != "" }
+// Bound says whether a run has what is one program's alone: the grants of a tool, or of a server whose command the
+// settings name. Its caller's variables lead it to no other program.
+func (r *Request) Bound(s Settings) bool { return r.tool != "" || len(r.serverOf(s).Command) > 0 }
 
 // ofBound is what a bound run has of its caller's variables: what a command outside has, and those that are named for
 // it. What env.pass names is for all runs.
@@ -78,7 +78,7 @@ func (r *Request) ofBound(env []string, s Settings) []string {
 // Environment is what the program sees: the allow-list, what the user named, and what is true inside.
 func Environment(env []string, r *Request, s Settings, facts host.Facts) []string {
 	var all variables
-	cfg, begins, bound := s.Env, passed[:], r.Bound()
+	cfg, begins, bound := s.Env, passed[:], r.Bound(s)
 	if bound {
 		env = r.ofBound(env, s)
 	}

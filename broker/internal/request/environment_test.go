@@ -11,8 +11,9 @@ import (
 )
 
 // settings are those of a run in the profile moderate.
-func settings(env policy.Env, agent *Agent) Settings {
+func settings(env policy.Env, agent *Agent, command []string) Settings {
 	s := Settings{Agent: agent}
+	s.Servers = map[string]policy.Server{"s": {Command: command}}
 	s.Env, s.Profile.Name = env, "moderate"
 	return s
 }
@@ -26,6 +27,7 @@ func TestEnvironment(t *testing.T) {
 		request Request
 		cfg     policy.Env
 		agent   *Agent
+		command []string // of the server s
 		with    []string // what must be there
 		without []string // names that must not
 	}{
@@ -49,10 +51,15 @@ func TestEnvironment(t *testing.T) {
 			Set: map[string]string{"PATH": "/home/u/p/bin:/usr/bin", "B": ""}},
 			with:    []string{"LANG=C", "MY_TOOL=1", "PATH=/usr/bin", "B=", "HOME=/home/u"},
 			without: []string{"GOFLAGS", "GITHUB_TOKEN", "MY_API_KEY"}},
-		"the session's id is sbx's own": {request: Request{envPass: []string{"SBX_*"}}, with: []string{"SBX_SID="}},
+		"nor is a server with a command": {request: Request{Server: "s"}, command: []string{"a"},
+			with: []string{"LANG=C"}, without: []string{"GOFLAGS"}},
+		"a server without one is whatever has its name": {request: Request{Server: "s"},
+			with: []string{"GOFLAGS=-v"}},
+		"the session's id is sbx's own": {request: Request{envPass: []string{"SBX_*"}},
+			with: []string{"SBX_SID="}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Environment(outside, &row.request, settings(row.cfg, row.agent), facts)
+			got := Environment(outside, &row.request, settings(row.cfg, row.agent, row.command), facts)
 			names := map[string]int{}
 			for _, e := range got {
 				k, _, _ := strings.Cut(e, "=")

@@ -2,6 +2,7 @@ package request
 
 import (
 	"crypto/rand"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/program"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -41,6 +44,35 @@ func (r *Request) ForServer() {
 	}
 	r.Quiet = true
 	r.Name = sessionOf("mcp", r.Server)
+}
+
+// isServer says whether a run has the grants of a server, and not those of an agent.
+func (r *Request) isServer() bool { return r.Server != "" && r.Agent == "" }
+
+// serverOf is what the settings say of the server that a run is for; nothing of any other run.
+func (r *Request) serverOf(s Settings) (out policy.Server) {
+	if r.isServer() {
+		out = s.Servers[r.Server]
+	}
+	return out
+}
+
+// CheckServer refuses a server whose command the settings name where what that finds could be a session's own.
+func (r *Request) CheckServer(s Settings, in *planner.Input) error {
+	server := r.serverOf(s)
+	if len(server.Command) == 0 {
+		return nil
+	}
+	hint := "a name is looked for in directories of PATH that root alone can write: write the whole path of another"
+	file, err := planner.LookPath(in, in.Facts.Cwd)
+	if err == nil && program.Within(file, writablePlaces(in)) {
+		err, hint = fmt.Errorf("%s lies where sandboxes write", quoting.Quote(file)), "keep it outside of projects"
+	}
+	if err == nil {
+		return nil
+	}
+	return &planner.Refusal{What: fmt.Sprintf("mcp.%s (%s): its command is not used: %v", r.Server, server.Origin, err),
+		Hint: hint}
 }
 
 // away has nothing of a server's asked on the terminal, which is its client's. Who says that nothing is asked, or all
