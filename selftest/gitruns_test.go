@@ -205,9 +205,9 @@ func writeRows(t *testing.T, top string, rows []gitRow) {
 			write(dir+"text", fmt.Sprintf("[submodule \"sub\"]\n\tpath = sub\n\turl = %s/lib\n\tupdate = !%s/mark\n", top, at))
 		case strings.HasSuffix(r.file, "commondir"):
 			write(dir+"text", top+"/evil\n")
-		case strings.HasPrefix(r.file, ".git/remotes/"):
+		case strings.Contains(r.file, "/remotes/"):
 			write(dir+"text", "URL: "+top+"/home/project/inside.git\n")
-		case strings.HasPrefix(r.file, ".git/branches/"):
+		case strings.Contains(r.file, "/branches/"):
 			write(dir+"text", top+"/home/project/inside.git\n")
 		case strings.HasPrefix(r.file, "nested/"):
 			write(dir+"text", "[core]\n\trepositoryformatversion = 0\n"+config)

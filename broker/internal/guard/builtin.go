@@ -90,13 +90,17 @@ func Repository() []Rule {
 func gitNames() []Rule {
 	const runs, reads, settings = "git runs them", "makes git read objects elsewhere",
 		"settings that make git run something or read another file"
-	const index = "names the repositories that git status enters"
+	const index, talks = "names the repositories that git status enters", "places that git talks to"
 	out := []Rule{
 		{Pattern: "HEAD", Action: Allow}, {Pattern: "refs/**/HEAD", Action: Allow}, {Pattern: "logs/**/HEAD", Action: Allow},
 		{Pattern: "worktrees/*/**/HEAD", Action: Allow}, {Pattern: "modules/**/HEAD", Action: Allow},
 		// git init, clone and submodule put these there, and nothing runs them
 		{Pattern: "hooks/*.sample", Action: Allow}, {Pattern: "modules/**/hooks/*.sample", Action: Allow},
 		{Pattern: "worktrees/*/modules/**/hooks/*.sample", Action: Allow},
+		// references: no submodule's directory has refs in its place (Granted.GitFile)
+		{Pattern: "modules/**/refs/**/remotes", Action: Allow}, {Pattern: "modules/**/refs/**/branches", Action: Allow},
+		{Pattern: "worktrees/*/**/refs/**/remotes", Action: Allow},
+		{Pattern: "worktrees/*/**/refs/**/branches", Action: Allow},
 		{Pattern: "worktrees/*/commondir", Action: Text, Why: "says where git finds the repository of a worktree"},
 		{Pattern: "modules/**/worktrees/*/commondir", Action: Text, Why: "says where git finds the repository of a worktree"},
 		{Pattern: "worktrees/*/config.worktree", Action: Check, Why: settings},
@@ -123,15 +127,14 @@ func gitNames() []Rule {
 			Rule{Pattern: dir + "gitweb", Action: Guard, Why: "git instaweb runs it"},
 			Rule{Pattern: dir + "lazygit.yml", Action: Guard, Why: "lazygit runs what it names"},
 			Rule{Pattern: dir + "glab-cli", Action: Guard, Why: "glab runs what it names"},
+			Rule{Pattern: dir + "remotes", Action: Guard, Mkdir: true, Why: talks},
+			Rule{Pattern: dir + "branches", Action: Guard, Mkdir: true, Why: talks},
 		)
 		for _, count := range CountsOf() {
 			out = append(out, Rule{Pattern: dir + count, Action: Text, Why: "git's prompt has the shell read it"})
 		}
 	}
-	return append(out,
-		Rule{Pattern: "remotes", Action: Guard, Mkdir: true, Why: "places that git talks to"},
-		Rule{Pattern: "branches", Action: Guard, Mkdir: true, Why: "places that git talks to"},
-	)
+	return out
 }
 
 // CountsOf are the files in a repository's directory by which a rebase counts: how far it is, and of how many.

@@ -78,7 +78,8 @@ func ofModules(in []string) bool {
 	if len(in) > 2 && in[0] == "worktrees" && in[2] == "modules" { // a submodule of a linked worktree
 		in = in[2:]
 	}
-	return len(in) > 1 && in[0] == "modules" || len(in) == 2 && in[0] == "worktrees"
+	isRefs := func(name string) bool { return Fold(name) == "refs" } // what is in one may have any name
+	return len(in) > 1 && in[0] == "modules" && !slices.ContainsFunc(in, isRefs) || len(in) == 2 && in[0] == "worktrees"
 }
 
 func notModules(ok bool) error {

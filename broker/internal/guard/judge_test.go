@@ -57,6 +57,9 @@ func TestJudgeBuiltIn(t *testing.T) {
 		{"a/.git/commondir", Guard}, {"a/.git/modules/x/commondir", Guard}, {"a/.git/worktrees/w/commondir", Text},
 		{"a/.git/worktrees/w/gitdir", Free},
 		{"a/.git/modules/x/worktrees/w/commondir", Text}, {"a/.git/remotes/origin", Guard}, {"a/.git/branches/x", Guard},
+		{"a/.git/modules/x/remotes/new", Guard}, {"a/.git/modules/x/modules/y/branches/new", Guard},
+		{"a/.git/worktrees/w/modules/x/remotes", Guard}, {"a/.git/modules/x/refs/remotes/origin/main", Free},
+		{"a/.git/modules/x/logs/refs/remotes/o", Free}, {"a/.git/worktrees/w/modules/x/refs/heads/branches/b", Free},
 		{"a/.git/fsmonitor--daemon.ipc", Guard},
 		{"a/.git/rebase-merge/msgnum", Text}, {"a/.git/Rebase-Merge/END", Text}, {"a/.git/rebase-apply/next", Text},
 		{"a/.git/modules/x/rebase-apply/last", Text}, {"a/.git/worktrees/w/rebase-merge/msgnum", Text},
@@ -354,7 +357,8 @@ func TestGitFile(t *testing.T) {
 		{"lib/.git", "gitdir: x/../../.git/modules/lib\n", ""}, {"lib/.git", "gitdir: /p/l/../.git/modules/lib\n", ""},
 		{"lib/.git", "gitdir: ../.git/modules/lib\nx", ""},
 		{"lib/.git", "gitdir:../.git/modules/lib", ""}, {"lib/.git", "", ""}, {"lib/.git", "ref: x", ""},
-		{"lib/.git", "gitdir: ../.GIT/modules/lib\n", ""},
+		{"lib/.git", "gitdir: ../.GIT/modules/lib\n", ""}, {"lib/.git", "gitdir: ../.git/modules/lib/Refs\n", ""},
+		{"wt/.git", "gitdir: ../.git/worktrees/refs\n", ".git/worktrees/refs"},
 	} {
 		base, to, err := Granted{Top: "/p"}.GitFile("/p/"+c.rel, []byte(c.text))
 		if (err == nil) != (c.to != "") || err == nil && (to != c.to || base != "/p") {
