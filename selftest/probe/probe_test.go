@@ -213,15 +213,21 @@ func TestSweepIsWide(t *testing.T) {
 
 // A process inside that happens to have the host process's number is waited for, and no reason to leave the act out.
 func TestForeignWaitsForTheNumber(t *testing.T) {
-	cmd := exec.Command("sleep", "0.2") // nothing tells when foreign has looked at the number for the first time
+	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	o := foreign([]string{itoa(cmd.Process.Pid)})
-	if err := <-ended; err != nil {
-		t.Fatal(err)
+	looks := 0
+	o := foreignBy([]string{itoa(cmd.Process.Pid)}, func(pid int, sig unix.Signal) error {
+		err := unix.Kill(pid, sig)
+		if looks++; looks == 1 { // it was seen once, and ends
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		return err
+	})
+	if looks < 2 {
+		t.Error("it was not looked for again")
 	}
 	if o.Errno != "ESRCH" {
 		t.Errorf("%q %v %v", o.Errno, o.Detail, o.Skip)

@@ -193,10 +193,12 @@ func signals(args []string) outcome {
 	return t.outcome()
 }
 
-func foreign(args []string) outcome {
+func foreign(args []string) outcome { return foreignBy(args, unix.Kill) }
+
+func foreignBy(args []string, kill func(pid int, sig unix.Signal) error) outcome {
 	pid, _ := strconv.Atoi(arg(args, 0))
 	// What has the same number inside is another probe's, which ends.
-	for end := time.Now().Add(10 * time.Second); unix.Kill(pid, 0) == nil && !hasCanary(arg(args, 0)); {
+	for end := time.Now().Add(10 * time.Second); kill(pid, 0) == nil && !hasCanary(arg(args, 0)); {
 		if time.Now().After(end) {
 			return skipped("foreign", "a process of the sandbox has the same number")
 		}

@@ -62,13 +62,20 @@ func (l *lab) whiteout(name string) {
 // begin marks the moment at which the session began: what the host has now is old.
 func (l *lab) begin() {
 	l.t.Helper()
-	time.Sleep(20 * time.Millisecond) // the kernel's clock of files is coarse
-	l.check(os.WriteFile(l.ses+"/stamp", nil, 0o600))
+	l.layer.since = l.stamp()
+	l.check(noteNames([]Layer{l.layer}, l.ses, never))
+	for !after(l.stamp(), l.layer.since) { // the kernel's clock of files is coarse
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stamp is the time of a file that is made now.
+func (l *lab) stamp() unix.Timespec {
+	l.t.Helper()
+	l.check(os.WriteFile(l.ses+"/stamp", []byte("x"), 0o600))
 	var st unix.Stat_t
 	l.check(unix.Stat(l.ses+"/stamp", &st))
-	l.layer.since = st.Mtim
-	l.check(noteNames([]Layer{l.layer}, l.ses, never))
-	time.Sleep(20 * time.Millisecond)
+	return st.Mtim
 }
 
 // never is a program that has ended.

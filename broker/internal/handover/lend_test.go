@@ -161,14 +161,20 @@ func TestLoanShowsNothingTwice(t *testing.T) {
 	}{{"control", 0, 1, false}, {"once", 1, 1, false}, {"in a loop", 1000, 1, false}, {"two readers", 1000, 2, false},
 		{"splice", 1000, 1, true}} {
 		caller, writer, program, l := lentPipe(t)
-		grown, got := make(chan struct{}), make(chan string, c.readers)
+		grown, got := make(chan struct{}, c.grows), make(chan string, c.readers)
 		go func() {
 			defer close(grown)
 			for i := range c.grows {
 				resize(t, program, (1+i%2)<<19)
+				grown <- struct{}{}
 				time.Sleep(200 * time.Microsecond)
 			}
 		}()
+		grows := func(times int) { // waits until it has grown that often, or grows no more
+			for range times {
+				<-grown
+			}
+		}
 		want := ""
 		write := func(s string) {
 			want += s
@@ -176,10 +182,10 @@ func TestLoanShowsNothingTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		grows(20)
 		write("hello\n")
 		write("again\n")
-		time.Sleep(50 * time.Millisecond) // nobody reads
+		grows(250) // nobody reads
 		for range c.readers {
 			go func() {
 				s, err := drain(program, c.spliced)
@@ -191,7 +197,7 @@ func TestLoanShowsNothingTwice(t *testing.T) {
 		}
 		for i := range 20 {
 			write(strings.Repeat(string(rune('a'+i)), 700))
-			time.Sleep(5 * time.Millisecond)
+			grows(25)
 		}
 		writer.Close()
 		all := ""
@@ -201,7 +207,7 @@ func TestLoanShowsNothingTwice(t *testing.T) {
 		if c.readers == 1 && all != want || len(all) != len(want) {
 			t.Errorf("%s: %d bytes came of %d, or others", c.name, len(all), len(want))
 		}
-		<-grown
+		grows(c.grows)
 		l.Settle()
 		if rest := readAll(t, caller); rest != "" {
 			t.Errorf("%s: %d bytes are left for the next reader", c.name, len(rest))
