@@ -39,6 +39,7 @@ const patience = 5 * time.Minute
 //	tty DIALOG CMD...       run CMD on a terminal and hold the dialog in the file DIALOG with it
 //	snapshot FILE DIR...    write a listing of the trees to FILE, sbx's own session records left out
 //	gone TEXT               wait until no process has TEXT in its command line
+//	tick                    wait until what is written is newer than all that was: the kernel's clock of files is coarse
 //	planfile FILE           want FILE to hold a plan in its one spelling
 //	jsonlines FILE          want every line of FILE to be a JSON object
 //	jsonobject FILE KEY...  want FILE to be one JSON object with just these keys
@@ -59,7 +60,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"etc": positive("etc", cmdEtc), "orgroot": positive("orgroot", cmdOrgRoot),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines),
 		"jsonobject": positive("jsonobject", cmdJSONObject), "schema": positive("schema", cmdSchema),
-		"gocache": positive("gocache", cmdGoCache),
+		"gocache": positive("gocache", cmdGoCache), "tick": cmdTick,
 	}
 }
 
@@ -177,6 +178,18 @@ func clip(b []byte) string {
 
 func cmdGone(ts *testscript.TestScript, args []string) {
 	ts.Check(waitGone(args[0], time.Minute))
+}
+
+func cmdTick(ts *testscript.TestScript, _ bool, _ []string) {
+	stamp := func() time.Time {
+		p := filepath.Join(ts.Getenv("WORK"), ".tick")
+		ts.Check(os.WriteFile(p, []byte("x"), 0o600))
+		st, err := os.Stat(p)
+		ts.Check(err)
+		return st.ModTime()
+	}
+	for first := stamp(); !stamp().After(first); time.Sleep(time.Millisecond) {
+	}
 }
 
 // waitGone waits until no process on this machine has text in its command line.
