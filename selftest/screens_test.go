@@ -90,6 +90,23 @@ func TestScreens(t *testing.T) {
 	})
 }
 
+// TestSummaryIsSeen: what sbx says at the end is on the screen after a program that has left a string open. What the
+// program itself wrote into that is not, which is the control.
+func TestSummaryIsSeen(t *testing.T) {
+	t.Parallel()
+	needSandbox(t)
+	need.Tool(t, "tmux")
+	s := openScreen(t, "summary", 130, "bash")
+	s.files(map[string]string{"project/open": "echo all: >>Makefile\nprintf '" + `\033Pq\007` + "unseen'\n"})
+	for _, mode := range []string{"static", "dynamic --prompt deny"} {
+		s.clear()
+		s.typed("sbx run --mode " + mode + " -- sh open; printf '" + `\033\\` + "'")
+		if shown := s.await(prompted); !strings.Contains(shown, "\nsbx: changed: ") || strings.Contains(shown, "unseen") {
+			t.Errorf("%s: what was changed is not on the screen, or what is in the string is:\n%s", mode, shown)
+		}
+	}
+}
+
 // onScreens runs a test in each shell at each width, in homes whose names begin with home. The tests' names begin with
 // name.
 func onScreens(t *testing.T, name, home string, do func(t *testing.T, s *screen, shell string, columns int)) {

@@ -299,12 +299,14 @@ func (a *Asker) Close() {
 // Join makes what copies between the caller's terminal and the program's: input calls taking as soon as it may have it.
 func (a *Asker) Join(in, out, guest *os.File) (input func(taking func()), output func()) {
 	if a.tty == nil || a.dev != nil {
+		output = func() { _, _ = io.Copy(struct{ io.Writer }{a.output(out)}, struct{ io.Reader }{guest}) }
+		if a.tty == nil && launch.IsTerminal(out) {
+			output = (&prompt.Console{Out: out, Guest: guest}).CopyOutput
+		}
 		return func(taking func()) {
-				taking()
-				_, _ = io.Copy(struct{ io.Writer }{guest}, struct{ io.Reader }{in})
-			}, func() {
-				_, _ = io.Copy(struct{ io.Writer }{a.output(out)}, struct{ io.Reader }{guest})
-			}
+			taking()
+			_, _ = io.Copy(struct{ io.Writer }{guest}, struct{ io.Reader }{in})
+		}, output
 	}
 	a.tty.Guest = guest
 	return a.tty.CopyInput, a.tty.CopyOutput

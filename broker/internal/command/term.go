@@ -8,7 +8,9 @@ import (
 	"unicode/utf8"
 
 	"sbx.example/sbx/broker/internal/hint"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
+	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/plan"
 )
@@ -35,10 +37,14 @@ func quote(s string) string { return plan.Bytes(s).Quote() }
 func (t *Term) Print(s string) { _, _ = t.Std[1].WriteString(s) }
 
 // Note says something to people; NoteJSON is for programs. A name in it that its author has not quoted, as in an error
-// of the system's, moves no cursor and looks like no other.
+// of the system's, moves no cursor and looks like no other. What a program has done to a terminal hides none of it.
 func (t *Term) Note(s string) {
 	to := t.messages()
-	_, _ = to.WriteString(fold(quoting.Lines(s), columns(to)))
+	text := fold(quoting.Lines(s), columns(to))
+	if launch.IsTerminal(to) && host.Lookup(t.Env, "TERM") != "dumb" {
+		text = prompt.Known + text
+	}
+	_, _ = to.WriteString(text)
 }
 
 func (t *Term) messages() *os.File {

@@ -50,8 +50,8 @@ type terminal struct {
 // taking is not nil, input is called when the program wants keys, and calls that as soon as it may have the terminal.
 type Join func(keys, out, guest *os.File, taking func()) (input, output func())
 
-// plainJoin copies and does nothing else.
-func plainJoin(keys, out, guest *os.File, taking func()) (input, output func()) {
+// PlainJoin copies and does nothing else.
+func PlainJoin(keys, out, guest *os.File, taking func()) (input, output func()) {
 	input = func() {
 		if taking != nil {
 			taking()
@@ -118,7 +118,7 @@ func (t *terminal) start(c *child.Child) {
 	t.makeRaw()
 	join := t.join
 	if join == nil {
-		join = plainJoin
+		join = PlainJoin
 	}
 	var taking func()
 	if t.later {

@@ -86,12 +86,15 @@ func (a *approvals) devTTY(keys, out, guest *os.File) *prompt.DevTTY {
 		Always: a.mode == prompt.TTYOnly, Group: a.svc.interrupt}
 }
 
-// joiner is nil where questions are not asked on the terminal.
+// joiner joins the terminals. Where nothing is asked on the caller's, sbx has a word to say there all the same.
 func (a *approvals) joiner() launch.Join {
-	if a == nil || a.terminal == nil {
-		return nil
+	if a != nil && a.terminal != nil {
+		return a.join
 	}
-	return a.join
+	return func(keys, out, guest *os.File, taking func()) (input, output func()) {
+		input, _ = launch.PlainJoin(keys, out, guest, taking)
+		return input, (&prompt.Console{Out: out, Guest: guest}).CopyOutput
+	}
 }
 
 // askWithoutPty shows questions on the controlling terminal of a program that has none of its own.

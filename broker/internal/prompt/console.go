@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,12 +142,16 @@ func (c *Console) CopyOutput() {
 // shown.
 func (c *Console) Write(b []byte) (int, error) { return len(b), c.pass(b) }
 
-// EndOutput passes on the sequence that the guest has left unfinished.
+// EndOutput passes on the sequence that the guest has left unfinished. Colours that it may have made one are taken
+// back, since who says something after it (Known) does not know of them.
 func (c *Console) EndOutput() {
 	c.write.Lock()
 	defer c.write.Unlock()
-	_, _ = c.Out.Write(c.rest)
-	c.rest = nil
+	b := bytes.NewBuffer(c.rest)
+	if c.rest = nil; c.scan.altered {
+		b.WriteString(Known + itself + c.scan.outside)
+	}
+	_, _ = c.Out.Write(b.Bytes())
 }
 
 func (c *Console) pass(b []byte) error {
@@ -179,14 +184,21 @@ func (c *Console) pass(b []byte) error {
 func (c *Console) Print(line string) bool {
 	c.write.Lock()
 	defer c.write.Unlock()
-	if c.scan.alt || c.scan.state != ground {
+	cols, _ := c.Size()
+	if c.scan.alt || c.scan.state != ground || cols < leastWidth {
 		return false
 	}
+	rows := Wrap(line, cols, 2, false)
 	if c.begun {
-		line = "\r\n" + line
+		rows = append([]string{""}, rows...)
 	}
 	c.begun = false
-	_, err := c.Out.WriteString(line + "\r\n")
+	var b bytes.Buffer
+	c.ready(&b, len(rows))
+	b.WriteString(saveState + strings.Join(rows, "\r\n"))
+	c.restore(&b)
+	b.WriteString("\r" + strings.Repeat("\n", len(rows)))
+	_, err := c.Out.Write(b.Bytes())
 	return err == nil
 }
 
@@ -244,23 +256,18 @@ func (c *Console) Size() (cols, rows int) {
 	return cols - 1, max(rows-2, 1)
 }
 
-// The guest may have changed the character set, inserted instead of overwritten, moved the origin, left
-// a string open: none of that may change how a question looks. DECSC keeps what of it can be kept.
-const (
-	abandon      = "\x18\x1b\\"
-	saveState    = "\x1b7\x0f\x1b(B\x1b[m\x1b[4l\x1b[?7h"
-	absolute     = "\x1b[?6l" // also moves the cursor home: only where rows are addressed by number
-	restoreState = "\x1b[m\x1b8"
-	// Within margins rows would scroll away, or be a letter wide. Nothing is seen of an update that does not end
-	// (2026), nor of what goes to a printer. Setting margins moves the cursor.
-	seen = "\x1b[?2026l\x1b[4i\x1b7\x1b[?69l\x1b[r\x1b8"
-	// itself is for text that was altered. Its colours, which may be one and the same, are those of the terminal again
-	// (the last is for Linux). It goes to the screen and not to the status line, no image lies over it, and what is below
-	// it can be erased. All stays: only a program knows what it wants.
-	itself = "\x1b]110\x1b\\\x1b]111\x1b\\\x1b]105\x1b\\\x1b]R\x1b\\" +
-		"\x1b[0$}" + "\x1b_Ga=d,d=a,q=2\x1b\\" + "\x1b[0\"q"
-	single = "\x1b#5" // a row of single width, which the guest's may not have been
-)
+// ready brings the terminal to where it shows text as it is, below the cursor for rows of it.
+func (c *Console) ready(b *bytes.Buffer, rows int) {
+	b.WriteString(abandon + seen)
+	c.scan.state = ground // a string may have been too long to be kept back
+	if c.scan.altered {
+		b.WriteString(itself + c.scan.outside)
+	}
+	if rows > 0 {
+		b.WriteString(strings.Repeat("\n", rows))
+		fmt.Fprintf(b, "\x1b[%dA", rows)
+	}
+}
 
 // Draw implements Screen. On the alternate screen the question covers the last rows; elsewhere it stands
 // below the cursor, where room is made first.
@@ -272,21 +279,14 @@ func (c *Console) Draw(lines ...string) {
 	}
 	var b bytes.Buffer
 	c.erase(&b)
-	if c.scan.state != ground { // a string too long to be kept back
-		b.WriteString(abandon)
-		c.scan.state = ground
-	}
-	b.WriteString(seen)
 	row := "\x1b[2K\x1b[7m"
 	if c.scan.altered {
-		b.WriteString(itself)
 		row = single + row
 	}
-	if !c.scan.alt {
-		for range lines {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "\x1b[%dA", len(lines))
+	if c.scan.alt {
+		c.ready(&b, 0)
+	} else {
+		c.ready(&b, len(lines))
 	}
 	b.WriteString(saveState)
 	if c.scan.alt {
@@ -315,11 +315,16 @@ func (c *Console) erase(b *bytes.Buffer) {
 		}
 		b.WriteString("\r\x1b[2K")
 	}
+	c.restore(b)
+	c.drawn = 0
+}
+
+// restore gives the guest back what saveState has kept, and its margins.
+func (c *Console) restore(b *bytes.Buffer) {
 	b.WriteString(restoreState)
 	if margins := c.scan.margins(); margins != "" {
 		b.WriteString("\x1b7" + margins + "\x1b8")
 	}
-	c.drawn = 0
 }
 
 // Clear implements Screen.

@@ -83,6 +83,9 @@ func consoleChild(dir string, argv []string) {
 	q := NewQueue(Options{})
 	go (&TTY{Screen: c, Style: Style{Word: "kobalu"}}).Serve(context.Background(), q)
 	for {
+		if os.Remove(filepath.Join(dir, "say")) == nil {
+			c.Print("sbx: a notice, which is longer than a row of this terminal and therefore goes on in another one below it")
+		}
 		if os.Remove(filepath.Join(dir, "ask")) == nil {
 			a := q.Ask(context.Background(), read("/a/b/c"))
 			_ = os.WriteFile(filepath.Join(dir, "answer"), []byte(fmt.Sprintf("%v %s %s", a.Allow, a.Scope, a.By)), 0o600)
@@ -311,6 +314,54 @@ func TestMarginsHideNoQuestion(t *testing.T) {
 	}
 }
 
+// openStrings are what opens a string in tmux that most terminals take for one that has ended, or for none.
+func openStrings() map[string]string {
+	return map[string]string{"a bell": `\033Pq\007`, "CAN": `\033Pq\030`, "a sequence": `\033Pq\033[m`, "a name": `\033k`,
+		"none": ""}
+}
+
+// A question is seen, whatever the guest has opened in which a terminal reads everything as text of another kind. What
+// the guest writes itself is not: that is the control.
+func TestStringsHideNoQuestion(t *testing.T) {
+	for name, open := range openStrings() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, "sh", "-c", `printf 'Press o`+open+` unseen'; exec cat`)
+			p.until("the guest", func(s string) bool { return strings.Contains(s, "Press o") })
+			p.question()
+			if s := p.show(); strings.Contains(s, "unseen") != (open == "") {
+				t.Errorf("the string is open: %v\n%s", open != "", s)
+			}
+			if a := p.answer("n"); !strings.HasPrefix(a, "false") {
+				t.Errorf("answer %q", a)
+			}
+		})
+	}
+}
+
+// A notice is seen likewise, and what the guest writes next stands below it, looking as it did.
+func TestStringsHideNoNotice(t *testing.T) {
+	for name, open := range openStrings() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, "sh", "-c", `printf '\033[1mhere\033[8m`+open+` unseen'; read x; echo next; exec cat`)
+			p.until("the guest", func(s string) bool { return strings.Contains(s, "here") })
+			if err := os.WriteFile(filepath.Join(p.dir, "say"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.until("the notice", func(s string) bool { return strings.Contains(s, "\nsbx: a notice") })
+			p.keys("Enter")
+			s := p.until("the next line", func(s string) bool { return strings.Contains(s, "\nnext\n") })
+			if strings.Index(s, "next") < strings.Index(s, "below it") {
+				t.Errorf("the guest goes on above:\n%s", s)
+			}
+			if s = p.tmux("capture-pane", "-p", "-e"); !strings.Contains(s, "\x1b[1;8mnext") {
+				t.Errorf("the guest's letters do not look as they did: %q", s)
+			}
+		})
+	}
+}
+
 // What a terminal has and tmux has not is told by the bytes: what makes a question unseen is taken back before it.
 func TestNothingUnseenStaysForAQuestion(t *testing.T) {
 	for name, c := range map[string]struct{ guest, before, after string }{
@@ -332,6 +383,23 @@ func TestNothingUnseenStaysForAQuestion(t *testing.T) {
 		"both":            {"\x1b[?69h\x1b[4;5s\x1b[2;3r", "\x1b[?69l\x1b[r\x1b8", "\x1b7\x1b[2;3r\x1b[?69h\x1b[4;5s\x1b8"},
 		"an update":       {"\x1b[?2026h", "\x1b[?2026l", ""},
 		"a printer":       {"\x1b[5i", "\x1b[4i", ""},
+		"a page":          {"\x1b[?64l\x1b[2 P", "\x1b[?64h", ""},
+		"a VT52":          {"\x1b[?2l", "\x1b<\x1b[", ""},
+		"a Tektronix":     {"\x1b[?38h", "\x1b\x03", ""},
+		"other letters":   {"\x1b[12m", "\x1b[0;10m", ""},
+		"from the right":  {"\x1b[8l\x1b[2 k", "\x1b[8h\x1b[0 k", ""},
+		"Linux's colours": {"\x1b[30;40m\x1b[8]", "\x1b[37;40m\x1b[8]", ""},
+		"colours outside": {"\x1bP\x1b]10;#000\x07\x1b\\", "\x1bP\x1b]110\x07", ""},
+		"outside of tmux": {"\x1bPtmux;\x1b\x1b]10;#000\x07\x1b\\", "\x1bPtmux;\x1b\x1b]110\x07", ""},
+		"one byte":        {"\x9d10;#000\x07", "\x1b]110\x1b\\", ""},
+		"half a letter":   {"\u00dd10;#000\x07", "\x1b]110\x1b\\", ""},
+		"C1 in a string":  {"\x1b_\u009d10;#000\x07", "\x1b]110\x1b\\", ""},
+		"two commands":    {"\x1b]10;?;#000\x07", "\x1b]110\x1b\\", ""},
+		"a number":        {"\x1b]10;0\x07", "\x1b]110\x1b\\", ""},
+		"a long sequence": {"\x1b[" + strings.Repeat("0", 40) + "1\"q", "\x1b[0\"q", ""},
+		"nothing":         {"plain", abandon + seen, ""},
+		"a short string":  {"\x1bPq\x07", abandon + seen, ""},
+		"a long string":   {"\x1b]0;" + strings.Repeat("a", maxRest), abandon + seen, ""},
 	} {
 		before, after := questionBytes(t, c.guest)
 		if !strings.Contains(before, c.before) || !strings.HasSuffix(after, c.after) {
@@ -340,7 +408,8 @@ func TestNothingUnseenStaysForAQuestion(t *testing.T) {
 	}
 	// What changes nothing of this is left alone, so that a person's own colours and a program's margins stay.
 	for _, guest := range []string{"plain", "\x1b]0;10;11;\x07", "\x1b]133;A\x07", "\x1b#5", "\x1b(0", "\x1b[#P",
-		"\x1bP11;\x1b\\", "\x1b[2;3r\x1bc", "\x1b[2;3r\x1b[!p",
+		"\x1b]10;?\x07", "\x1b]011;?\x1b\\", "\x1b]4;?;?\x07", "\x1bP11;\x1b\\", "\x1bPtmux;x\x1b\\", "\u201d a \u00dd",
+		"\x1b[38;2;255;255;255;48;2;255;255;255;1m", "\x1b[?8h", "\x1b[2;3r\x1bc", "\x1b[2;3r\x1b[!p",
 		"\x1b[1;1;2;2;1$r", "\x1b[?69h\x1b[4;5s\x1b[?69l", "\x1b[s"} {
 		before, after := questionBytes(t, guest)
 		if strings.Contains(before, "\x1b]") || strings.Contains(before, single) || !strings.HasSuffix(after, restoreState) {

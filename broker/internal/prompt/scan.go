@@ -4,6 +4,7 @@ package prompt
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -21,7 +22,9 @@ type scanner struct {
 	rows    string // the sequence that set the margins above and below; "": none did
 	sides   bool   // margins left and right are allowed (DECLRMM)
 	columns string // the sequence that set those
-	altered bool   // text may look or lie otherwise than it does of itself: see itself
+	altered bool   // text may look or lie otherwise than it does of itself, in doubt: see itself
+	outside string // takes colours back where strings may have been handed on to
+	osc     bool   // the last byte before is the beginning of a command where characters are one byte
 }
 
 type scanState uint8
@@ -41,16 +44,17 @@ func (s *scanner) feed(b []byte) int {
 	clean := 0
 	for i := 0; i < len(b); {
 		n := 1
-		if s.state == ground && b[i] >= utf8.RuneSelf {
-			if !utf8.FullRune(b[i:]) {
-				return clean
-			}
-			var r rune
-			if r, n = utf8.DecodeRune(b[i:]); r >= 0x80 && r < 0xa0 {
-				s.eightBit(r)
-			}
-		} else {
+		if b[i] < utf8.RuneSelf {
+			s.altered = s.altered || s.osc && b[i] >= '0' && b[i] <= '9'
+			s.osc = s.osc && b[i] < 0x20
 			s.step(b[i])
+		} else if !utf8.FullRune(b[i:]) {
+			return clean
+		} else {
+			var r rune
+			r, n = utf8.DecodeRune(b[i:])
+			s.eightBit(r, b[i])
+			s.osc = b[i+n-1] == 0x9d
 		}
 		i += n
 		if s.state == ground {
@@ -105,7 +109,7 @@ func (s *scanner) afterEscape(c byte) {
 	case c == '[':
 		s.state, s.nargs = control, 0
 	case c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_':
-		s.state, s.nargs, s.kind = text, 0, c
+		s.begin(c)
 	case c >= 0x20 && c < 0x30:
 		s.state, s.kind = charset, c
 	case c < 0x20: // obeyed in the middle of a sequence
@@ -113,41 +117,67 @@ func (s *scanner) afterEscape(c byte) {
 		s.state = ground
 		switch c {
 		case 'c': // not all terminals take back all of it
-			*s = scanner{altered: s.altered}
+			*s = scanner{altered: s.altered, outside: s.outside}
 		case 'V': // text that cannot be erased (SPA)
 			s.altered = true
 		}
 	}
 }
 
-// eightBit obeys the one-character forms of ESC [ and its like (C1), as many terminals do.
-func (s *scanner) eightBit(r rune) {
-	switch r {
-	case 0x9b:
+// begin begins a string.
+func (s *scanner) begin(kind byte) {
+	s.state, s.nargs, s.kind = text, 0, kind
+	if kind == 'P' && s.outside == "" {
+		s.outside = outOfScreen
+	}
+}
+
+// eightBit obeys the one-character forms of ESC [ and its like (C1), as many terminals do. In a string, or as one byte,
+// some do and most do not.
+func (s *scanner) eightBit(r rune, first byte) {
+	isC1 := r >= 0x80 && r < 0xa0
+	if isC1 && s.state != ground || r == utf8.RuneError && first < 0xa0 {
+		s.altered = true
+	}
+	switch {
+	case s.state != ground:
+		s.step(first)
+	case !isC1:
+	case r == 0x9b:
 		s.state, s.nargs = control, 0
-	case 0x90, 0x98, 0x9d, 0x9e, 0x9f:
-		s.state, s.nargs, s.kind = text, 0, byte(r-0x40)
-	case 0x96:
+	case r == 0x90 || r == 0x98 || r >= 0x9d:
+		s.begin(byte(r - 0x40))
+	case r == 0x96:
 		s.altered = true
 	}
 }
 
 // inText looks at the beginning of a string. Kitty's images (APC G) lie over text. A command (OSC) has a number and a
-// semicolon, and alters nothing if it is one that is known: terminals have many others for colours.
+// semicolon, and alters nothing if it is one that is known, or asks what something is: terminals have many others for
+// colours.
 func (s *scanner) inText(c byte) {
-	if c < 0x20 && c != 0x07 || c == 0x7f || s.nargs < 0 { // what terminals leave out; all of it was looked at
+	if c < 0x20 || c == 0x7f || s.nargs < 0 { // what terminals leave out, or the end; all of it was looked at
 		return
 	}
+	got := string(s.args[:s.nargs])
+	parted := strings.HasSuffix(got, ";")
 	switch {
 	case s.kind == '_':
 		s.altered = s.altered || c == 'G'
-	case s.kind != ']':
-	case c >= '0' && c <= '9' && s.nargs < len(s.args):
+	case s.kind == 'P' && strings.HasPrefix("tmux;", got+string(c)):
+		if s.nargs++; c == ';' {
+			s.outside = outOfScreen + outOfTmux
+		}
+		s.args[s.nargs-1] = c
+		return
+	case s.kind != ']', c == ';' && harmless(strings.TrimLeft(got, "0")):
+	case s.nargs < len(s.args) && (c >= '0' && c <= '9' && !strings.Contains(got, ";") || c == ';' && !parted ||
+		c == '?' && parted):
 		s.args[s.nargs] = c
 		s.nargs++
 		return
 	default:
-		s.altered = s.altered || c != ';' || !harmless(string(bytes.TrimLeft(s.args[:s.nargs], "0")))
+		s.altered = true
 	}
 	s.nargs = -1
 }
@@ -167,6 +197,8 @@ func (s *scanner) done(final byte) {
 	a := s.args[:s.nargs]
 	numbers := len(bytes.Trim(a, "0123456789;")) == 0
 	switch {
+	case s.nargs == len(s.args) && final != 'm': // it may be longer; only that of colours is, of itself
+		s.altered = true
 	case final == 'r' && numbers:
 		s.rows = "\x1b[" + string(a) + "r"
 	case final == 's' && numbers && s.sides:
@@ -174,8 +206,11 @@ func (s *scanner) done(final byte) {
 	case final == 'p' && string(a) == "!": // DECSTR
 		s.rows, s.sides, s.columns = "", false, ""
 	case final == 'Q' && bytes.Contains(a, []byte("#")), // colours of before (XTPOPCOLORS)
-		final == 'q' && bytes.Contains(a, []byte(`"`)), // text that cannot be erased (DECSCA)
-		final == '}' && bytes.Contains(a, []byte("$")): // text goes to the status line (DECSASD)
+		final == 'q' && bytes.Contains(a, []byte(`"`)),                              // text that cannot be erased (DECSCA)
+		final == '}' && bytes.Contains(a, []byte("$")),                              // text goes to the status line (DECSASD)
+		final == 'k' && bytes.Contains(a, []byte(" ")),                              // it is read from the right (SCP)
+		(final == 'h' || final == 'l') && numbers && bytes.Contains(a, []byte("8")), // and as it is written (BDSM)
+		final == ']': // what colours of themselves are (Linux)
 		s.altered = true
 	}
 	if len(a) == 0 || a[0] != '?' || final != 'h' && final != 'l' {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -125,11 +124,7 @@ func (t *TTY) notice(ctx context.Context, ev Event) {
 		return
 	}
 	if p, ok := t.Screen.(interface{ Print(string) bool }); ok {
-		rows := []string{"sbx: " + ev.Text}
-		if width, _ := t.Screen.Size(); width >= leastWidth {
-			rows = Wrap(rows[0], width, 2, false)
-		}
-		if p.Print(strings.Join(rows, "\r\n")) {
+		if p.Print("sbx: " + ev.Text) {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -16,7 +17,7 @@ type Terminal interface {
 }
 
 const (
-	enter = "\x1b[?1049h\x1b[?25l\x1b[2J"
+	enter = prompt.Known + "\x1b[?1049h\x1b[?6l\x1b[?25l\x1b[2J"
 	leave = "\x1b[m\x1b[?25h\x1b[?1049l"
 )
 
