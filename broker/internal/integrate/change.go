@@ -17,6 +17,7 @@ type Change struct {
 	New     []byte
 	oldMode uint32
 	members []Member
+	left    []string // what of it runs outside all the same
 	differs bool
 }
 
@@ -24,6 +25,7 @@ type Change struct {
 type edit struct {
 	text    []byte
 	members []Member
+	left    []string
 }
 
 func (e *edit) set(value any, path ...string) error {
@@ -64,7 +66,7 @@ func (r Records) plan(f file) (c Change, err error) {
 	if err := f.edit(&e); err != nil {
 		return c, err
 	}
-	c.New, c.members = e.text, e.members
+	c.New, c.members, c.left = e.text, e.members, e.left
 	if c.mode = c.oldMode; c.Old == nil {
 		c.mode = 0o600
 	}

@@ -333,6 +333,50 @@ func TestGooseExtensions(t *testing.T) {
 	}
 }
 
+// No server is left outside that Go does not see and an agent does: by a name that is there twice or no text, or in
+// another object. What runs outside all the same is said.
+func TestMCPServersAreAllSeen(t *testing.T) {
+	h, r := place(t)
+	path := h.Home + "/mcp.json"
+	for _, x := range []struct {
+		text, fails, left string
+		servers           int
+	}{
+		{`{"mcpServers": {"n": {"command": "a"}, "N": {"command": "b"}}}`, "", "", 2}, // the controls
+		{`{"mcpServers": {"\ud83d\ude00": {"command": "a"}, "web": {"url": "x", "headers": {}}}}`, "", "", 1},
+		{`{"mcpServers": {"n\ud800": {"command": "a"}, "n\ud801": {"command": "b"}}}`, "not one for every program", "", 0},
+		{`{"mcpServers": {"n\ud800": {"command": "a"}}}`, "not one for every program", "", 0},
+		{"{\"mcpServers\": {\"n\xff\": {\"command\": \"a\"}}}", "not one for every program", "", 0},
+		{`{"mcpServers": {"n": {"command": "a"}, "\u006e": {"command": "b"}}}`, "twice", "", 0},
+		{`{"mcpServers": {"n": {"command": "a"}}, "mcpServers": {}}`, "twice", "", 0},
+		{`{"mcpServers": {"n": {"command": "other", "command": "evil"}}}`, "twice", "", 0},
+		{`{"mcpServers": {"n": {"url": "x", "url": "y"}, "m": {"command": "a"}}}`, "twice", "", 0},
+		{"\ufeff" + `{"mcpServers": {"n": {"command": "a"}}}`, "not valid JSON", "", 0},
+		{`{"mcpServers": {"n": {"command": "a"}}} // more`, "not valid JSON", "", 0},
+		{`{"mcpServers": [{"name": "n", "command": "a"}], "mcp": {"m": {"command": "a"}}}`, "a list", "", 0},
+		{`{"mcpServers": {"m": {"command": "a"}}, "projects": {"/p": {"mcpServers": {"n": {"command": "b"}}}}}`, "", "", 2},
+		{`{"mcp": {"inputs": [], "servers": {"n": {"command": "b"}}}}`, "", "", 1},
+		{`{"mcpServers": {"m": {"command": "a"}, "web": {"url": "x", "headersHelper": "./token"}}}`, "",
+			`server "web": its headersHelper`, 1},
+	} {
+		put(t, path, x.text, 0o600)
+		list, err := r.Plan(MCPFile(h, path))
+		if x.fails != "" {
+			if err == nil || !strings.Contains(err.Error(), x.fails) {
+				t.Errorf("%s: %v, want %q", x.text, err, x.fails)
+			}
+			continue
+		}
+		must(t, err)
+		if n := strings.Count(string(list[0].New), `"command": "`+h.Sbx+`"`); n != x.servers {
+			t.Errorf("%s: %d servers are in a sandbox, want %d: %s", x.text, n, x.servers, list[0].New)
+		}
+		if left := strings.Join(list[0].left, "; "); !strings.HasPrefix(left, x.left) || left != "" && x.left == "" {
+			t.Errorf("%s: it says %q, want %q", x.text, left, x.left)
+		}
+	}
+}
+
 // Agents tell Command from command, as JSON does and Go's structs do not: what they do not read says nothing about
 // what they run.
 func TestMCPServersCannotPassForWrapped(t *testing.T) {
@@ -341,7 +385,7 @@ func TestMCPServersCannotPassForWrapped(t *testing.T) {
 	for _, text := range []string{`{"mcpServers": {"a": {"command": "evil", "args": ["x"]}}}`, // the control
 		`{"mcpServers": {"a": {"command": "evil", "args": ["x"], "Command": "` + h.Sbx + `"}}}`,
 		`{"mcpServers": {"a": {"command": "evil", "args": ["x"], "ARGS": ["y"]}}}`,
-		`{"mcpServers": {"a": {"command": "other", "command": "evil", "args": ["x"], "command ": "` + h.Sbx + `"}}}`} {
+		`{"mcpServers": {"a": {"command": "evil", "args": ["x"], "command ": "` + h.Sbx + `"}}}`} {
 		put(t, path, text, 0o600)
 		list, err := r.Plan(MCPFile(h, path))
 		must(t, err)

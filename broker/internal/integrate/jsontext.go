@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Member is one member of a JSON document that was set, as much as it takes to take it back.
@@ -26,6 +27,8 @@ type span struct {
 var errNoObject = errors.New("it is not a JSON object")
 
 // object reads the members of the object that begins at from, and where its closing brace is. The text is valid JSON.
+// It is an error where programs differ in which members there are: one has a name twice, or a name is no text in Go,
+// which then has U+FFFD in it.
 func object(text []byte, from int) (members []span, closing int, err error) {
 	if from >= len(text) || text[from] != '{' {
 		return nil, 0, errNoObject
@@ -36,6 +39,9 @@ func object(text []byte, from int) (members []span, closing int, err error) {
 		end := skipValue(text, i)
 		if err := json.Unmarshal(text[i:end], &s.name); err != nil {
 			return nil, 0, err
+		}
+		if strings.ContainsRune(s.name, utf8.RuneError) || find(members, s.name) != nil {
+			return nil, 0, fmt.Errorf("its member %q is there twice, or its name is not one for every program", s.name)
 		}
 		s.value = skipSpace(text, skipSpace(text, end)+1) // behind the colon
 		s.next = skipValue(text, s.value)
@@ -64,12 +70,10 @@ func skipValue(text []byte, i int) int {
 	return i + int(d.InputOffset())
 }
 
-// find returns the last of members with a name: what a reader takes of several.
+// find returns the member with a name.
 func find(members []span, name string) *span {
-	for i := len(members) - 1; i >= 0; i-- {
-		if members[i].name == name {
-			return &members[i]
-		}
+	if i := slices.IndexFunc(members, func(s span) bool { return s.name == name }); i >= 0 {
+		return &members[i]
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -12,70 +11,93 @@ import (
 // MCPName is the name under which the integration of a file of MCP servers is recorded.
 func MCPName(path string) string { return "mcp " + path }
 
-// MCPFile puts sbx before each stdio server that a file names: mcpServers (Claude, Cursor, gemini), servers (VS
-// Code) or mcp (opencode).
+// lists are the names under which files name servers: Claude, Cursor and gemini, VS Code, and opencode.
+var lists = [...]string{"mcpServers", "servers", "mcp"}
+
+// MCPFile puts sbx before each stdio server that a file names, in whichever object of it.
 func MCPFile(h *Host, path string) []file {
 	return []file{{path: path, edit: func(e *edit) error {
 		if e.text == nil {
 			return errors.New("there is no such file")
 		}
-		var doc map[string]json.RawMessage
-		if _, _, err := top(e.text); err != nil {
+		text, at, err := top(e.text)
+		if err != nil {
 			return err
 		}
-		_ = json.Unmarshal(e.text, &doc) // it is an object
-		found := 0
-		for _, key := range []string{"mcpServers", "servers", "mcp"} {
-			var servers map[string]json.RawMessage
-			if json.Unmarshal(doc[key], &servers) != nil {
-				continue
-			}
-			for _, name := range slices.Sorted(maps.Keys(servers)) {
-				n, err := h.wrapServer(e, key, name, servers[name])
-				if err != nil {
-					return fmt.Errorf("server %q: %w", name, err)
-				}
-				found += n
-			}
-		}
-		if found == 0 {
+		found, err := h.wrapServers(e, text, at)
+		if err == nil && found == 0 {
 			return errors.New("it names no server that is started as a program (mcpServers, servers or mcp)")
 		}
-		return nil
+		return err
 	}}}
 }
 
-// wrapServer changes one server, and says how many it knew: none where it is reached over a network.
-func (h *Host) wrapServer(e *edit, key, name string, text json.RawMessage) (int, error) {
+// wrapServers changes the servers of an object, and of those in it, and says how many it knew. text is the document as
+// it was: what an agent tells apart is told apart there, not by what Go makes of it.
+func (h *Host) wrapServers(e *edit, text []byte, at int, path ...string) (found int, err error) {
+	members, _, err := object(text, at)
+	if err != nil {
+		return 0, fmt.Errorf("%q in it: %w", strings.Join(path, "."), err)
+	}
+	if n := len(path); n > 1 && slices.Contains(lists[:], path[n-2]) {
+		name := path[n-1]
+		if find(members, "headersHelper") != nil {
+			e.left = append(e.left, fmt.Sprintf("server %q: its headersHelper is a program that runs outside, as before", name))
+		}
+		if find(members, "command") != nil {
+			if err := h.wrapServer(e, path, name, text[at:skipValue(text, at)]); err != nil {
+				return 0, fmt.Errorf("server %q: %w", name, err)
+			}
+			return 1, nil
+		}
+	}
+	for _, m := range members {
+		switch c := text[m.value]; {
+		case c == '{':
+			n, err := h.wrapServers(e, text, m.value, append(slices.Clone(path), m.name)...)
+			if err != nil {
+				return 0, err
+			}
+			found += n
+		case c == '[' && len(path) == 0 && slices.Contains(lists[:], m.name) && !same(text[m.value:m.next], []byte("[]")):
+			return 0, fmt.Errorf("%s is a list, which sbx does not know", m.name)
+		}
+	}
+	return found, nil
+}
+
+// wrapServer changes one server.
+func (h *Host) wrapServer(e *edit, path []string, name string, text []byte) error {
 	var s map[string]json.RawMessage // not a struct, for which Command is the same as command: to agents it is not
-	if err := json.Unmarshal(text, &s); err != nil || s["command"] == nil {
-		return 0, err
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
 	}
 	if err := elsewhere(s); err != nil {
-		return 0, err
+		return err
 	}
 	var args []string
 	if s["args"] != nil && json.Unmarshal(s["args"], &args) != nil {
-		return 0, errors.New("its arguments are no list of texts")
+		return errors.New("its arguments are no list of texts")
 	}
 	var program string
 	all, apart := []string(nil), json.Unmarshal(s["command"], &program) == nil
 	if apart {
 		all = append([]string{program}, args...)
 	} else if err := json.Unmarshal(s["command"], &all); err != nil || len(all) == 0 {
-		return 0, errors.New("its command is neither a text nor a list of texts")
+		return errors.New("its command is neither a text nor a list of texts")
 	}
 	all, err := h.server(name, all)
+	of := func(member string) []string { return append(slices.Clone(path), member) }
 	switch {
 	case err != nil:
-		return 0, err
+		return err
 	case !apart:
-		return 1, e.set(all, key, name, "command")
+		return e.set(all, of("command")...)
 	}
-	if err := e.set(all[0], key, name, "command"); err != nil {
-		return 0, err
+	if err := e.set(all[0], of("command")...); err != nil {
+		return err
 	}
-	return 1, e.set(all[1:], key, name, "args")
+	return e.set(all[1:], of("args")...)
 }
 
 // server is the command line by which an agent starts a server in a sandbox. One that begins with sbx was written

@@ -32,6 +32,7 @@ type answer struct {
 	Name  string    `json:"name"`
 	Files []Outcome `json:"files"`
 	Diff  string    `json:"diff,omitempty"`
+	Left  []string  `json:"left,omitempty"` // what runs outside all the same
 }
 
 // Row is its row in the table of commands.
@@ -167,7 +168,7 @@ func (c *call) one(name string) (answer, error) {
 		return a, err
 	}
 	for i := range list {
-		a.Diff += list[i].Diff()
+		a.Diff, a.Left = a.Diff+list[i].Diff(), append(a.Left, list[i].left...)
 	}
 	if c.dry {
 		return a, nil
@@ -216,6 +217,9 @@ func (c *call) files(name string) ([]file, error) {
 
 // say tells a person what was done.
 func (c *call) say(a answer) {
+	for _, l := range a.Left {
+		c.Warn(l)
+	}
 	if c.dry {
 		c.Print(c.Harmless(a.Diff))
 		for _, f := range a.Files {
