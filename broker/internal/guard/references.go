@@ -13,6 +13,7 @@ type Reference struct {
 	Path   string // absolute
 	Config bool   // it is another configuration
 	Dir    bool   // it is meant also where it is a directory, or missing
+	Late   bool   // it is meant also where it is missing
 	Hooks  bool   // it is a directory of hooks
 }
 
@@ -47,13 +48,27 @@ func references(settings []entry, dir, top, home string) []Reference {
 // command is what a shell's command refers to.
 func command(key, text, top, home string) (out []Reference) {
 	for _, w := range words(text) {
-		out = append(out, Reference{Key: key, Path: absolute(w, top, home), Dir: strings.HasPrefix(w, "./") ||
-			strings.HasPrefix(w, "../")})
+		late := namesFile(w)
+		if name, rest, _ := strings.Cut(w, "/"); strings.HasPrefix(name, "$") && rest != "" {
+			if w = "/" + rest; name == "$HOME" || name == "${HOME}" {
+				w = "~" + w
+			} // else as in $PWD/x
+			late = namesFile(w)
+		}
+		out = append(out, Reference{Key: key, Path: absolute(w, top, home), Late: late,
+			Dir: strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../")})
 		if path.IsAbs(w) { // what is left of $(git rev-parse --show-toplevel)/x
-			out = append(out, Reference{Key: key, Path: path.Join(top, w)})
+			out = append(out, Reference{Key: key, Path: path.Join(top, w), Late: late && strings.ContainsAny(text, "$`")})
 		}
 	}
 	return out
+}
+
+// namesFile says whether a word of a command names a file where there is none yet: it is no option, pattern, format,
+// range or list, and does not say that it is a directory.
+func namesFile(w string) bool {
+	return strings.Contains(w, "/") && !strings.HasSuffix(w, "/") && w[0] != '-' && !strings.Contains(w, "...") &&
+		!strings.ContainsAny(w, "{}%$!*?[]\\^:,")
 }
 
 // maxVariables bounds the settings of git that are read of an environment.
@@ -162,12 +177,16 @@ func isData(section, name string) bool {
 }
 
 // words are the parts of a shell command that may be paths: also a plain name, as in "sh x", but for the first, which
-// is looked for in PATH.
+// is looked for in PATH. A directory that is gone into ends in a slash.
 func words(command string) []string {
 	var out []string
 	separates := func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`=", r) }
-	for i, w := range strings.FieldsFunc(strings.TrimPrefix(command, "!"), separates) {
+	list := strings.FieldsFunc(strings.TrimPrefix(command, "!"), separates)
+	for i, w := range list {
 		plain := i > 0 && w[0] != '-' && !strings.ContainsAny(w, "{}%$!")
+		if i > 0 && (list[i-1] == "cd" || list[i-1] == "-C") {
+			w += "/"
+		}
 		if (plain || strings.Contains(w, "/")) && !strings.Contains(w, "://") {
 			out = append(out, w)
 		}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -37,6 +38,34 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", c.config, got, c.want)
 		}
 	}
+}
+
+// TestReferencesLate: what names a file in a command counts where there is none yet, and other words do not.
+func TestReferencesLate(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string][]string{
+		"tools/q": {"/p/tools/q"}, "!tools/q -v x": {"/p/tools/q"}, "/p/inc/clean.sh %f": {"/p/inc/clean.sh"},
+		"sh /p/inc/c.sh": {"/p/inc/c.sh"}, "f() { sh ~/src/x; }; f": {"/h/src/x"}, "$HOME/x/y": {"/h/x/y"},
+		"\"${HOME}/x\"": {"/h/x"}, "$PWD/q": {"/q", "/p/q"}, "$(git rev-parse --show-toplevel)/x/y": {"/x/y", "/p/x/y"},
+		"env A=b tools/q": {"/p/tools/q"}, "q": nil, "sh q": nil, "less -R": nil, "ctest build/out/": nil,
+		"log --format=%h/%s a/b...c/d": nil, "grep -I/x 'a/.*'": nil, "fetch o a/b:c/d": nil, "!cd build/out && make": nil,
+		"make -C build/out": nil,
+	} {
+		var got []string
+		for _, r := range References([]byte("[alias]\n\tx = "+quoteValue(command)+"\n"), "/p/.git", "/p", "/h") {
+			if r.Late {
+				got = append(got, r.Path)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", command, got, want)
+		}
+	}
+}
+
+// quoteValue quotes a value for a configuration.
+func quoteValue(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
 // TestInEnvironment: what the environment makes git run is found as what a configuration does, and words that are no

@@ -315,7 +315,7 @@ func (r *referrer) otherNames() {
 			}
 			st, err := r.in.FS.Lstat(p)
 			if file := r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}]; err == nil && file != "" && file != p {
-				r.add(p, "it is another name (hard link) of "+plan.Bytes(file).Quote(), true)
+				r.add(p, "it is another name (hard link) of "+plan.Bytes(file).Quote(), true, true)
 			}
 		}
 	}
@@ -373,7 +373,7 @@ func (r *referrer) config(file, dir string) {
 // refers adds what settings for a work tree at dir refer to.
 func (r *referrer) refers(list []guard.Reference, dir string) {
 	for _, ref := range list {
-		r.add(ref.Path, "git acts upon it: "+ref.Key, ref.Dir)
+		r.add(ref.Path, "git acts upon it: "+ref.Key, ref.Dir, ref.Dir || ref.Late)
 		if ref.Config {
 			r.config(ref.Path, dir)
 		}
@@ -390,15 +390,15 @@ func (r *referrer) links(dir string, why func(name string) string) {
 			continue
 		}
 		if reason := why(e.Name); reason != "" {
-			r.add(path.Join(dir, e.Name), reason, true)
+			r.add(path.Join(dir, e.Name), reason, true, true)
 		}
 	}
 }
 
-// add keeps a place in the tree. Directories and missing ones count if the setting surely means them.
-func (r *referrer) add(p, why string, surely bool) {
+// add keeps a place in the tree. Dir and late say whether it counts where it is a directory, or missing.
+func (r *referrer) add(p, why string, dir, late bool) {
 	canon, links, st, err := host.Resolve(r.in.FS, p)
-	if known := err == nil || host.NotExist(err); known && !surely && (err != nil || st.Type != host.File) {
+	if host.NotExist(err) && !late || err == nil && st.Type != host.File && !dir {
 		return
 	}
 	way := []string{p, canon}
