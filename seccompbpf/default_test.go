@@ -153,7 +153,7 @@ func TestEveryCallIsDecided(t *testing.T) {
 func TestSets(t *testing.T) {
 	where := map[string]string{}
 	shared := []string{"@notify", "@notify-denied", "@containers", "@namespace", "@cached", "@writes"}
-	for _, s := range Sets() {
+	for _, s := range sets {
 		if s.Why == "" || len(s.Names) == 0 || s.Name[0] != '@' {
 			t.Errorf("set %q is incomplete", s.Name)
 		}

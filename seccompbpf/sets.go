@@ -1,17 +1,11 @@
 package seccompbpf
 
-import "slices"
-
-// Set is a named group of system calls with the reason why it is treated as a group.
-type Set struct {
+// group is a named list of system calls with the reason why it is treated as a group.
+type group struct {
 	Name  string
 	Why   string
 	Names []string
 }
-
-// Sets lists all groups. A call may be in one allowed or refused set only; the path sets used by the gate overlap with
-// @file on purpose.
-func Sets() []Set { return slices.Clone(sets[:]) }
 
 // set returns the names of a group.
 func set(name string) (names []string, why string) {
@@ -27,7 +21,9 @@ func set(name string) (names []string, why string) {
 var allowedSets = [...]string{"@base", "@file", "@process", "@memory", "@signal", "@time", "@net", "@ipc", "@ids",
 	"@self-confine", "@compat32"}
 
-var sets = [...]Set{
+// sets are all groups. A call may be in one allowed or refused set only; the path sets used by the gate overlap with
+// @file on purpose.
+var sets = [...]group{
 	{"@base", "every program needs these; without arguments, so that the kernel's allow cache answers", []string{
 		"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "close",
 		"close_range",

@@ -77,16 +77,12 @@ func NewInit(b *Block, pid, sock, peer int, flags uintptr) *Init {
 	return &Init{pid: pid, sock: sock, peer: peer, flags: flags, block: b}
 }
 
-// Prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup
-// unless that is 0: to move a process there takes the kernel ten milliseconds and more, to begin there nothing.
-func Prepare(n plan.Namespaces, network *netns.Network, cgroup int) (*Init, error) {
-	return prepare(&plan.Plan{Namespaces: n}, network, cgroup)
-}
-
-// PrepareFor is Prepare for a plan of which the namespaces, and how it is carried out, are known. The goroutine must be
-// locked to its thread, see Start.
+// PrepareFor clones process 1 for a plan of which the namespaces, and how it is carried out, are known. The goroutine
+// must be locked to its thread, see Start.
 func PrepareFor(p *plan.Plan) (*Init, error) { return prepare(p, nil, 0) }
 
+// prepare clones process 1, in network unless that is nil, and in the control group whose directory is cgroup unless
+// that is 0: to move a process there takes the kernel ten milliseconds and more, to begin there nothing.
 func prepare(p *plan.Plan, network *netns.Network, cgroup int) (*Init, error) {
 	n := p.Namespaces
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

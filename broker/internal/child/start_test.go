@@ -105,7 +105,7 @@ func TestExecFaultIsTheProgramsOwn(t *testing.T) {
 func TestInitNobodyWantsEndsWithItsParent(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	e, err := Prepare(plans.Smallest("/usr/bin/true").Namespaces, nil, 0)
+	e, err := PrepareFor(plans.Smallest("/usr/bin/true"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func usualEarly(t *testing.T) *entered {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	i, err := child.Prepare(plans.Smallest("/usr/bin/true").Namespaces, nil, 0)
+	i, err := child.PrepareFor(plans.Smallest("/usr/bin/true"))
 	if err != nil {
 		t.Fatal(err)
 	}

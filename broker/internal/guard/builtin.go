@@ -76,16 +76,6 @@ func Look(rel string) Verdict {
 	return p.Rule(parts[len(parts)-1], ByHost)
 }
 
-// Repository are the rules inside a repository's own directory that is granted by itself.
-func Repository() []Rule {
-	var out []Rule
-	for _, n := range gitNames() {
-		n.BuiltIn = true
-		out = append(out, n)
-	}
-	return out
-}
-
 // gitNames are what is special in a repository's directory, relative to it.
 func gitNames() []Rule {
 	const runs, reads, settings = "git runs them", "makes git read objects elsewhere",

@@ -511,7 +511,7 @@ func TestRootAt(t *testing.T) {
 func TestMentionsRepository(t *testing.T) {
 	t.Parallel()
 	top := judge(t, BuiltIn()...).Root()
-	for _, r := range Repository() {
+	for _, r := range gitNames() {
 		p := strings.NewReplacer("**", "a/b", "*", "x").Replace(r.Pattern)
 		if !top.MentionsRepository("some/bare/" + p) {
 			t.Errorf("%q is not looked at", p)

@@ -23,8 +23,6 @@ const (
 	Changable             // and written
 )
 
-func (s Show) String() string { return [...]string{"absent", "named", "read", "write"}[s] }
-
 // Place is one line of a view. Of two that hold for a path the later holds.
 type Place struct {
 	Path   string

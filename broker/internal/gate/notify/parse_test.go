@@ -17,11 +17,11 @@ func TestEveryNotifiedCallIsDescribed(t *testing.T) {
 	for _, c := range table() {
 		names = append(names, c.name)
 	}
-	for _, s := range seccompbpf.Sets() {
-		if s.Name != "@notify" {
+	for _, r := range seccompbpf.Default(seccompbpf.AMD64, seccompbpf.Toggles{Notify: true}).Rules {
+		if r.Action != seccompbpf.Notify {
 			continue
 		}
-		for _, n := range s.Names {
+		for _, n := range r.Names {
 			if !slices.Contains(names, n) {
 				t.Errorf("%s is notified and not described in table", n)
 			}
