@@ -633,10 +633,11 @@ var saysItsCallers = map[string]bool{
 }
 
 // A package comment says who calls the package: whoever imports it is named there by the last part of its path, or by
-// its folder.
+// its folder, and nobody else is.
 func TestCommentsNameCallers(t *testing.T) {
-	comment, callers, own := map[string]string{}, map[string][]string{}, module(t)
+	comment, callers, names, own := map[string]string{}, map[string][]string{}, map[string]bool{}, module(t)
 	for _, s := range parseTree(t) {
+		names[path.Base(s.dir)] = true
 		if s.file.Doc != nil && !s.test {
 			comment[s.dir] += s.file.Doc.Text()
 		}
@@ -653,8 +654,16 @@ func TestCommentsNameCallers(t *testing.T) {
 				t.Errorf("%s imports %s, whose comment does not name it", c, pkg)
 			}
 		}
-		if len(callers[pkg]) == 0 {
-			t.Errorf("nobody imports %s", pkg)
+		// What comes after "It must never" is about callers alone.
+		_, said, _ := strings.Cut(strings.Join(strings.Fields(comment[pkg]), " "), "must never ")
+		_, said, _ = strings.Cut(said, ". ")
+		for _, w := range regexp.MustCompile(`[^ ,;:.()]+`).FindAllString(said, -1) {
+			if names[w] && !slices.ContainsFunc(callers[pkg], func(c string) bool { return path.Base(c) == w }) {
+				t.Errorf("the comment of %s names %s, which does not import it", pkg, w)
+			}
+		}
+		if len(callers[pkg]) == 0 || said == "" {
+			t.Errorf("nobody imports %s, or its comment says nobody", pkg)
 		}
 	}
 	if c := callers["broker/internal/faststart"]; len(c) != 1 || c[0] != "broker" {

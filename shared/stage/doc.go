@@ -4,6 +4,6 @@
 // process 1 does when it has given
 // them up. It must never decide what is in a sandbox, nor hold what sbx-helper does not: what needs a user namespace,
 // or no privilege, is child's.
-// The helper calls it, and steps' users of the broker: child, agent, netns and faststart. launch, network, bwrap, cli
-// and gate/notify's tests name its types.
+// The helper calls it, and so do child, agent, netns and faststart. launch, bwrap and gate/notify's tests name its
+// types.
 package stage
