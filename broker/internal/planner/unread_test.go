@@ -166,8 +166,8 @@ func TestTreeThatCannotBeLookedThrough(t *testing.T) {
 	}
 }
 
-// TestTreeThatIsTooDeep: a program can leave a tree that is deeper than any rule reaches. What lies there does not exist
-// inside, and the next run goes on.
+// TestTreeThatIsTooDeep: a program can leave a tree that is deeper than any rule reaches. What lies there does not
+// exist inside, and the next run goes on.
 func TestTreeThatIsTooDeep(t *testing.T) {
 	t.Parallel()
 	const p = "/home/u/project"
