@@ -56,10 +56,10 @@ func gitRows(t *testing.T) []gitRow {
 				r.file = w[1]
 			}
 		}
-		last := cells[len(cells)-1]
-		if command := quoted.FindStringSubmatch(last); command != nil {
+		last := strings.TrimSpace(cells[len(cells)-1])
+		if command := quoted.FindStringSubmatch(last); command != nil && !strings.HasPrefix(last, "nothing: ") {
 			r.shown = command[1]
-		} else if strings.TrimSpace(last) == "" {
+		} else if last == "" {
 			t.Errorf("%v: neither a control nor why there is none", r)
 		}
 		if len(cells) == 3 {
@@ -209,6 +209,8 @@ func writeRows(t *testing.T, top string, rows []gitRow) {
 			write(dir+"text", "URL: "+top+"/home/project/inside.git\n")
 		case strings.Contains(r.file, "/branches/"):
 			write(dir+"text", top+"/home/project/inside.git\n")
+		case strings.HasSuffix(r.file, "gitdir"):
+			write(dir+"text", top+"/home/project/repaired/.git\n")
 		case strings.HasPrefix(r.file, "nested/"):
 			write(dir+"text", "[core]\n\trepositoryformatversion = 0\n"+config)
 		default:

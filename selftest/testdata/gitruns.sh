@@ -53,6 +53,7 @@ build() {
 	mkdir inside.git/hooks
 	printf '#!/bin/sh\n: >"%s/marks/inside"\n' "$TOP" >inside.git/hooks/pre-receive
 	chmod 755 inside.git/hooks/pre-receive
+	mkdir repaired
 	printf '[filter "own"]\n\tclean = : >%s/marks/own; cat\n' "$TOP" >"$HOME/.gitconfig"
 	cp .git/config "$TOP/config"
 }
@@ -123,8 +124,9 @@ plant() {
 # work is a day's work outside.
 work() {
 	cd "$HOME/project"
-	for what in status log diff commit fetch 'gc --auto'; do shown "$what"; done
+	for what in status log diff commit fetch 'gc --auto' 'worktree list' 'worktree repair' '-C repaired status'; do shown "$what"; done
 	cat "$TOP"/rows/*/shown | sort -u | while read -r what; do shown "$what"; done
+	[ "$(cat repaired/.git)" = "gitdir: $PWD/.git/worktrees/tree" ] || echo "git worktree repair wrote something else"
 	ls "$TOP/marks"
 }
 
