@@ -181,7 +181,8 @@ func isData(section, name string) bool {
 func words(command string) []string {
 	var out []string
 	separates := func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`=", r) }
-	list := strings.FieldsFunc(strings.TrimPrefix(command, "!"), separates)
+	command = strings.TrimSpace(strings.TrimPrefix(command, "!"))
+	list := strings.FieldsFunc(command, separates)
 	for i, w := range list {
 		plain := i > 0 && w[0] != '-' && !strings.ContainsAny(w, "{}%$!")
 		if i > 0 && (list[i-1] == "cd" || list[i-1] == "-C") {
@@ -190,6 +191,38 @@ func words(command string) []string {
 		if (plain || strings.Contains(w, "/")) && !strings.Contains(w, "://") {
 			out = append(out, w)
 		}
+	}
+	return append(out, blanks(command)...)
+}
+
+// blanks are the paths in a shell command that have a blank in them, quoted or escaped (sh(1)), and the command as a
+// whole: git runs the program of some settings without a shell.
+func blanks(command string) (out []string) {
+	var w strings.Builder
+	var quote rune // what ends the quotation, 0 outside of one
+	escaped := false
+	for _, r := range command + "\n" {
+		switch {
+		case escaped:
+			w.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped = true
+		case quote == r:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote != 0 || !strings.ContainsRune(" \t\n;|&()<>`=", r):
+			w.WriteRune(r)
+		default:
+			if found := w.String(); strings.Contains(found, "/") && strings.ContainsAny(found, " \t") {
+				out = append(out, found)
+			}
+			w.Reset()
+		}
+	}
+	if (path.IsAbs(command) || strings.HasPrefix(command, "~/")) && strings.ContainsAny(command, " \t") {
+		out = append(out, command)
 	}
 	return out
 }

@@ -49,7 +49,9 @@ func TestReferencesLate(t *testing.T) {
 		"\"${HOME}/x\"": {"/h/x"}, "$PWD/q": {"/q", "/p/q"}, "$(git rev-parse --show-toplevel)/x/y": {"/x/y", "/p/x/y"},
 		"env A=b tools/q": {"/p/tools/q"}, "q": nil, "sh q": nil, "less -R": nil, "ctest build/out/": nil,
 		"log --format=%h/%s a/b...c/d": nil, "grep -I/x 'a/.*'": nil, "fetch o a/b:c/d": nil, "!cd build/out && make": nil,
-		"make -C build/out": nil,
+		"make -C build/out": nil, "'/p/a b/c' %f": {"/p/a", "/p/b/c", "/p/a b/c"},
+		`sh "$HOME/a b"/c`: {"/h/a", "/c", "/p/c", "/h/a b/c"},
+		`~/a\ b/c`:         {"/p/b/c", "/h/a b/c"}, "/p/a b/gpg": {"/p/a", "/p/b/gpg", "/p/a b/gpg"}, `echo "a b" c`: nil,
 	} {
 		var got []string
 		for _, r := range References([]byte("[alias]\n\tx = "+quoteValue(command)+"\n"), "/p/.git", "/p", "/h") {
