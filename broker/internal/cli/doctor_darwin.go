@@ -11,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/internal/seatbelt"
 )
@@ -57,7 +58,7 @@ func (t *term) trySeatbelt() finding {
 	}
 	defer null.Close()
 	quiet := newTerm(t.Env, [3]*os.File{null, null, null})
-	q := &request.Request{Profile: "strict", Argv: []string{"true"}, Workdir: "/usr"}
+	q := &request.Request{Profile: "strict", Argv: []string{program.True()}, Workdir: "/usr"}
 	facts := host.Read(t.Env)
 	s, err := q.Settings(t.Env, facts, "")
 	if err != nil {

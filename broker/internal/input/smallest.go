@@ -8,6 +8,7 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/program"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
@@ -34,7 +35,7 @@ func SmallestInPlace(env []string, std [3]*os.File, dir string) (*plan.Plan, err
 }
 
 func smallest(env []string, std [3]*os.File, inPlace bool) (*planner.Input, error) {
-	q := &request.Request{Profile: "strict", Argv: []string{"true"}, Workdir: "/usr"}
+	q := &request.Request{Profile: "strict", Argv: []string{program.True()}, Workdir: "/usr"}
 	facts := host.Read(env)
 	s, err := q.Settings(env, facts, "")
 	if err != nil {

@@ -59,6 +59,17 @@ type Source struct {
 // ErrMissing is wrapped by errors about a program that is nowhere.
 var ErrMissing = errors.New("is not installed")
 
+// True is a program of the system's that does nothing, by its whole path: a PATH may lead to another one of its name.
+func True() string {
+	const name = "true"
+	for _, dir := range Dirs() {
+		if file := path.Join(dir, name); runs(file) {
+			return file
+		}
+	}
+	return name
+}
+
 // Find returns the program called name: the named one, else the first of a fixed directory. What stands in its place
 // and cannot be relied on is an error that says why.
 func (s Source) Find(name string) (Program, error) {
