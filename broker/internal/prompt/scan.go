@@ -24,7 +24,7 @@ type scanner struct {
 	columns string // the sequence that set those
 	altered bool   // text may look or lie otherwise than it does of itself, in doubt: see itself
 	outside string // takes colours back where strings may have been handed on to
-	osc     bool   // the last byte before is the beginning of a command where characters are one byte
+	last    byte   // that was no control
 }
 
 type scanState uint8
@@ -44,17 +44,19 @@ func (s *scanner) feed(b []byte) int {
 	clean := 0
 	for i := 0; i < len(b); {
 		n := 1
-		if b[i] < utf8.RuneSelf {
-			s.altered = s.altered || s.osc && b[i] >= '0' && b[i] <= '9'
-			s.osc = s.osc && b[i] < 0x20
-			s.step(b[i])
-		} else if !utf8.FullRune(b[i:]) {
-			return clean
-		} else {
+		s.doubt(b[i])
+		if s.state == ground && b[i] >= utf8.RuneSelf {
+			if !utf8.FullRune(b[i:]) {
+				return clean
+			}
 			var r rune
 			r, n = utf8.DecodeRune(b[i:])
 			s.eightBit(r, b[i])
-			s.osc = b[i+n-1] == 0x9d
+		} else {
+			s.step(b[i])
+		}
+		if b[i] >= 0x20 {
+			s.last = b[i+n-1]
 		}
 		i += n
 		if s.state == ground {
@@ -132,17 +134,20 @@ func (s *scanner) begin(kind byte) {
 	}
 }
 
-// eightBit obeys the one-character forms of ESC [ and its like (C1), as many terminals do. In a string, or as one byte,
-// some do and most do not.
-func (s *scanner) eightBit(r rune, first byte) {
-	isC1 := r >= 0x80 && r < 0xa0
-	if isC1 && s.state != ground || r == utf8.RuneError && first < 0xa0 {
+// doubt looks for what begins a command (OSC) on some terminals and not as this is read: where characters are one byte,
+// or where what is a string here is none.
+func (s *scanner) doubt(c byte) {
+	if s.last == 0x9d && c >= '0' && c <= '9' || s.last == 0xc2 && c >= 0x80 && c < 0xa0 && s.state != ground {
 		s.altered = true
 	}
+}
+
+// eightBit obeys the one-character forms of ESC [ and its like (C1), as many terminals do. As one byte some do.
+func (s *scanner) eightBit(r rune, first byte) {
 	switch {
-	case s.state != ground:
-		s.step(first)
-	case !isC1:
+	case r == utf8.RuneError && first < 0xa0:
+		s.altered = true
+	case r < 0x80 || r >= 0xa0:
 	case r == 0x9b:
 		s.state, s.nargs = control, 0
 	case r == 0x90 || r == 0x98 || r >= 0x9d:

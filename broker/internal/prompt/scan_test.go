@@ -48,6 +48,7 @@ func TestScanner(t *testing.T) {
 // However the output is cut, the state is the same and nothing is lost.
 func FuzzScanner(f *testing.F) {
 	f.Add([]byte("a\x1b[?1049hb\x1b]0;x\x07\xc3\xa4"), 3)
+	f.Add([]byte("\x1b\xe9\xe9\xab"), 3) // a letter that is not whole, in a sequence
 	f.Fuzz(func(t *testing.T, b []byte, cut int) {
 		if len(b) == 0 || len(b) > maxRest {
 			return
