@@ -4,6 +4,7 @@ package doors
 
 import (
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,12 +64,13 @@ func (d *Doors) x11() error {
 			Hint: "start a nested server such as Xephyr or Xvfb and name its socket, /tmp/.X11-unix/X7, as " +
 				"features.x11_server, or use --wayland"}
 	}
-	if own := host.Lookup(d.Env, "DISPLAY"); own == ":"+n || strings.HasPrefix(own, ":"+n+".") {
-		return &planner.Refusal{What: "--x11: " + quoting.Quote(s.Features.X11Server) + " is the server of your own " +
-			"session, DISPLAY=" + quoting.Shell(own) + ": a program inside could read every key and window",
-			Hint: "name the socket of a nested server such as Xephyr or Xvfb as features.x11_server, or use --wayland"}
+	if err := d.ownServer(s.Features.X11Server); err != nil {
+		return err
 	}
-	_, server, err := d.hold("--x11", s.Features.X11Server)
+	canon, server, err := d.hold("--x11", s.Features.X11Server)
+	if err == nil {
+		err = d.ownServer(canon) // it may have been named by a link
+	}
 	if err != nil {
 		return err
 	}
@@ -77,6 +79,22 @@ func (d *Doors) x11() error {
 	d.relayed("--x11", Door{name: "x11", path: inside, why: s.Origin("features.x11_server"), file: x11Relay,
 		of: "the X server", serve: d.lead(server, x11Relay, inside)})
 	return nil
+}
+
+// ownServer refuses the socket of the server of the person's own session. A display of the same number is taken for it,
+// on whatever host: that may be this one, by any of its names.
+func (d *Doors) ownServer(socket string) error {
+	own := host.Lookup(d.Env, "DISPLAY")
+	n, _ := x11Display(socket)
+	display, _, _ := strings.Cut(strings.TrimPrefix(path.Base(own[strings.LastIndex(own, ":")+1:]), "X"), ".")
+	a, err := strconv.Atoi(display)
+	if b, berr := strconv.Atoi(n); err != nil || berr != nil || a != b {
+		return nil
+	}
+	return &planner.Refusal{What: "--x11: " + quoting.Quote(socket) + " is the server of your own session, DISPLAY=" +
+		quoting.Shell(own) + ": a program inside could read every key and window",
+		Hint: "name the socket of a nested server such as Xephyr or Xvfb as features.x11_server, with a number of its own, " +
+			"or use --wayland"}
 }
 
 // x11Display is the display's number in the name of an X server's socket.

@@ -179,15 +179,26 @@ func TestBusOfPrograms(t *testing.T) {
 	}
 }
 
-// TestOwnDisplay: the server of the person's own session is refused, and another one is not.
+// TestOwnDisplay: the server of the person's own session is refused, however it is named, and another one is not.
 func TestOwnDisplay(t *testing.T) {
 	dir := hostWith(t, "X7")
-	for display, want := range map[string]string{":7": "of your own", ":7.0": "of your own", ":70": "nothing",
-		":0": "nothing", "": "nothing", "localhost:7.0": "nothing"} {
-		d := doorsAt(dir, "DISPLAY="+display)
-		d.Settings.Features = policy.Features{X11: true, X11Server: dir + "/X7"}
-		if err := d.Sockets(); !strings.Contains(refusal(err), want) {
-			t.Errorf("DISPLAY=%s: %s, want %q", display, refusal(err), want)
+	if err := os.Symlink(dir+"/X7", dir+"/X8"); err != nil {
+		t.Fatal(err)
+	}
+	const own = "of your own"
+	for display, want := range map[string]string{":7": own, ":7.0": own, "unix:7": own, "localhost:7.0": own, ":07": own,
+		"box/unix:7": own, "unix/:7": own, "box:7.0": own, "[::1]:7": own, "/tmp/.X11-unix/X7": own,
+		"unix:/tmp/.X11-unix/X7": own, ":70": "nothing", ":0": "nothing", "": "nothing", "localhost:10.7": "nothing",
+		"unix:8": "nothing"} {
+		for _, name := range []string{"/X7", "/X8"} {
+			if name == "/X8" && display == "unix:8" {
+				want = own // the link's own number
+			}
+			d := doorsAt(dir, "DISPLAY="+display)
+			d.Settings.Features = policy.Features{X11: true, X11Server: dir + name}
+			if err := d.Sockets(); !strings.Contains(refusal(err), want) {
+				t.Errorf("DISPLAY=%s, %s: %s, want %q", display, name, refusal(err), want)
+			}
 		}
 	}
 }
