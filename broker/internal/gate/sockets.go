@@ -18,7 +18,7 @@ import (
 
 // Why something is refused without a question, or in spite of an answer.
 var (
-	errSocket      = errors.New("a socket in a directory that is not granted: name it with --socket")
+	ErrSocket      = errors.New("a socket in a directory that is not granted: name it with --socket")
 	errHoldsSocket = errors.New("a socket of the host lies in it, and a mount would let everybody connect to it")
 	errNeedsTree   = errors.New(notify.NeedsTree)
 	errReplaced    = errors.New("the host has put something else in its place")
@@ -94,7 +94,7 @@ func (g *Files) refused(r grants.Request) {
 		g.record(r, errNeedsTree)
 		return
 	case !r.Hidden:
-		g.record(r, errSocket)
+		g.record(r, ErrSocket)
 		return
 	}
 	q := decide.Ask{PID: int(r.PID), Op: "read", Kind: policy.KindPath, Path: r.Path}

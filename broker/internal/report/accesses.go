@@ -137,6 +137,8 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 		return "", "sbx why " + quoting.Shell(what)
 	case q.Kind == policy.KindSocket && slices.Contains(p.Filters, path.Dir(what)):
 		return "", v.Reason
+	case v.Reason == gate.ErrSocket.Error(): // nor does a rule
+		return "", "sbx run --socket " + quoting.Shell(what)
 	case v.Reason == egress.NoNetwork:
 		return "", v.Reason + "; " + AllowNetwork
 	case v.Reason == ErrKept.Error():

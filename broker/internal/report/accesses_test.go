@@ -9,6 +9,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/arbiter"
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/policy"
 )
 
@@ -28,6 +29,8 @@ func TestReportSaysWhatWouldAllow(t *testing.T) {
 		"sbx policy add allow ~/notes/**":               {path("read", "/home/u/notes", decide.WholeTree), denied},
 		"sbx policy add allow /srv/x.sock --kind socket": {
 			decide.Ask{Op: "connect", Kind: policy.KindSocket, Path: "/srv/x.sock"}, denied},
+		"sbx run --socket /srv/y.sock": {path("read", "/srv/y.sock", "socket"),
+			decide.Verdict{Errno: int(syscall.EACCES), Reason: gate.ErrSocket.Error()}},
 		"sbx policy add allow example.org:443": {
 			decide.Ask{Op: "connect", Kind: policy.KindHost, Host: "example.org", Port: 443}, denied},
 		"sbx policy add allow db --kind host": { // a name that could be a file's
