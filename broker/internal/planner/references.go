@@ -83,17 +83,20 @@ func (in *Input) Refer(env []string) error {
 		return nil
 	}
 	for _, top := range in.trees(Write) {
-		r := referrer{in: in, top: top, at: at, left: maxConfigs}
+		r := referrer{in: in, top: top, at: at, left: maxConfigs, read: map[[2]string]bool{}}
 		repositories, all := r.repositories()
 		for _, dir := range repositories {
 			r.repository(dir)
 		}
 		r.above()
 		r.otherNames()
+		why := "the tree is too large to be searched for repositories"
+		if all {
+			why = "its repositories have more configurations than are read"
+		}
 		if !all || r.left < 0 {
 			in.Losses = append(in.Losses, Loss{What: "settings of repositories deep in " + plan.Bytes(top).Quote(),
-				Why: "the tree is too large to be searched for repositories, so what their own settings make git run " +
-					"is not guarded, nor are other names (hard links) of what is",
+				Why: why + ", so what their own settings make git run is not guarded, nor are other names (hard links) of what is",
 				Fix: "work in a directory below it"})
 		}
 		configs = append(configs, r.configs...)
@@ -178,6 +181,7 @@ type referrer struct {
 	top     string
 	at      *guard.Place // that every directory that a person works in is
 	left    int
+	read    map[[2]string]bool   // configurations, each with its work tree
 	configs []string             // of repositories
 	linked  map[host.Stat]string // what is guarded, or git runs, and has other names, by device and number
 }
@@ -352,9 +356,11 @@ func (r *referrer) gitDir(dir string) string {
 
 // config reads a configuration file, and those that it includes, of a repository whose work tree is at dir.
 func (r *referrer) config(file, dir string) {
-	if r.left < 0 {
+	key := [2]string{file, dir}
+	if r.left < 0 || r.read[key] { // they may include each other
 		return
 	}
+	r.read[key] = true
 	canon, _, _, err := host.Resolve(r.in.FS, file)
 	if err != nil {
 		r.in.unreadable(file, err)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"sbx.example/sbx/broker/internal/host"
@@ -51,6 +52,43 @@ func TestReferBounds(t *testing.T) {
 	}
 	if in = refer(); len(in.Losses) != 1 || !has(in, top+"/a/h") {
 		t.Errorf("beyond the bound: refers to %v, losses %v", in.Referred, in.Losses)
+	}
+}
+
+// TestReferToEachOnce: configurations that include each other, or themselves, take no more of the bound than their
+// number. The control includes as many others as exceed it.
+func TestReferToEachOnce(t *testing.T) {
+	t.Parallel()
+	for files, want := range map[int]int{2: 0, maxConfigs + 1: 1} {
+		top := t.TempDir()
+		put := func(name, text string) {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("a/.git/HEAD", "x")
+		put("a/.git/config", "[include]\n\tpath = config\n\tpath = 0\n")
+		for i := range files {
+			put(fmt.Sprintf("a/.git/%d", i), fmt.Sprintf("[include]\n\tpath = %d\n", (i+1)%files))
+		}
+		put("b/.git/HEAD", "x")
+		put("b/.git/config", "[core]\n\thooksPath = ../h\n")
+		in := &Input{FS: host.NewCache(nil), Grants: []Grant{{Path: top, Mode: Write}}}
+		if err := in.Refer(nil); err != nil {
+			t.Fatal(err)
+		}
+		has := slices.ContainsFunc(in.Referred, func(r Referred) bool { return r.Path == top+"/h" })
+		for _, l := range in.Losses {
+			if !strings.Contains(l.Why, "more configurations than are read") {
+				t.Errorf("%d files: %s", files, l.Why)
+			}
+		}
+		if len(in.Losses) != want || has != (want == 0) {
+			t.Errorf("%d files: the other repository's hooks %t, losses %v", files, has, in.Losses)
+		}
 	}
 }
 
