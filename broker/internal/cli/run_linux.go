@@ -71,6 +71,7 @@ func (t *term) broker() *live.Broker {
 // run runs the request and says what came of it.
 func (t *term) run(b *live.Broker, q request.Request) int {
 	out, err := b.Run(q)
+	t.Guest = true
 	switch {
 	case err != nil:
 		return t.fail(err)

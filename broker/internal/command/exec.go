@@ -170,6 +170,7 @@ func (t *Term) exec(q *execRequest) int {
 	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: startOf(a, passSignals(c)), Ended: a.Stop,
 		Asked: a.Asked, Told: a.Told}
 	e.Stdin, e.Stdout, e.Stderr = a.Streams(t.Std)
+	t.Guest = true
 	if q.json {
 		return t.execJSON(c, q, e)
 	}

@@ -29,6 +29,7 @@ type Term struct {
 	// that is known, and what came on it and has to be read; 0 if there is none. It may be nil.
 	Asked func() (fd, pid int, got []byte)
 
+	Guest       bool // a program has had the terminal, and may have left it in any state
 	json, aside bool // see AnswerJSON
 }
 
@@ -37,11 +38,11 @@ func quote(s string) string { return plan.Bytes(s).Quote() }
 func (t *Term) Print(s string) { _, _ = t.Std[1].WriteString(s) }
 
 // Note says something to people; NoteJSON is for programs. A name in it that its author has not quoted, as in an error
-// of the system's, moves no cursor and looks like no other. What a program has done to a terminal hides none of it.
+// of the system's, moves no cursor and looks like no other. What a program has done to the terminal hides none of it.
 func (t *Term) Note(s string) {
 	to := t.messages()
 	text := fold(quoting.Lines(s), columns(to))
-	if launch.IsTerminal(to) && host.Lookup(t.Env, "TERM") != "dumb" {
+	if t.Guest && launch.IsTerminal(to) && host.Lookup(t.Env, "TERM") != "dumb" {
 		text = prompt.Known + text
 	}
 	_, _ = to.WriteString(text)

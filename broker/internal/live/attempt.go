@@ -61,6 +61,7 @@ type attempt struct {
 	emptied  placeholders.Set
 
 	// of prepare: what is built
+	began   time.Time // what was written before is older
 	limited *confine.Confined
 	plan    *plan.Plan
 	losses  []planner.Loss
@@ -232,6 +233,7 @@ func (x *attempt) open() error {
 // prepare plans the sandbox and makes what has to be there before it.
 func (x *attempt) prepare() (err error) {
 	r := x.r
+	x.began = time.Now().Add(-fileClock)
 	if x.limited, err = x.confine(false); err != nil {
 		return err
 	}

@@ -4,11 +4,14 @@ package live
 
 import (
 	"os"
-	"path/filepath"
+	"time"
 
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
 )
+
+// fileClock is how far the clock of files may be behind: a tick where there are a hundred in a second.
+const fileClock = 10 * time.Millisecond
 
 // replaced tells of files that could be written, and in whose place the host has put others since, as editors do that
 // save, where nobody could mount those.
@@ -25,8 +28,7 @@ func replaced(p *plan.Plan, is func(*plan.Mount) bool) (out []string) {
 // unsaved tells of files that a static run was to write and did not, where its program failed: many save by a new file
 // beside the old one, of which the kernel alone knows that it could not be made.
 func (x *attempt) unsaved(status int) (out []string) {
-	began, err := os.Stat(filepath.Join(x.s.Dir, "plan.json"))
-	if err != nil || status == 0 || x.approvals != nil {
+	if status == 0 || x.approvals != nil {
 		return nil
 	}
 	alone := request.Alone(x.in, x.plan)
@@ -35,7 +37,7 @@ func (x *attempt) unsaved(status int) (out []string) {
 		if m.Why != "--rw" || !alone(m.Source) {
 			continue
 		}
-		if st, err := os.Lstat(m.Source); err == nil && st.ModTime().Before(began.ModTime()) {
+		if st, err := os.Lstat(m.Source); err == nil && st.ModTime().Before(x.began) {
 			out = append(out, plan.Bytes(m.Source).Quote()+" was not written: who saves it by a new file beside it needs "+
 				request.ToReplace(x.in, m.Source))
 		}
