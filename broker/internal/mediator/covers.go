@@ -64,8 +64,9 @@ func (md *Mediator) Watch(c *child.Child) {
 func (md *Mediator) watch(trees []*late.Tree) {
 	hidden, places := md.hidden(), md.placed()
 	var err error
-	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
-		Closed: md.in.Facts.Foreign.Closed, Making: &md.making, Sockets: &md.sockets, Door: md.door, Linked: md.linked,
+	md.covers.watch, err = late.Watch(late.Options{Trees: trees, Planned: md.Left.Began,
+		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
+		Closed:  md.in.Facts.Foreign.Closed, Making: &md.making, Sockets: &md.sockets, Door: md.door, Linked: md.linked,
 		Skip:   func(dir string) bool { _, ok := places[md.plan.Inside(dir)]; return ok },
 		Hidden: func(p, granted string) bool { return hidden[md.plan.Inside(p)] || md.listed(p, granted) },
 		Cover:  md.cover, Mounted: md.mounted,

@@ -38,6 +38,8 @@ type Tree struct {
 // Options of Watch.
 type Options struct {
 	Trees []*Tree
+	// Planned is when the plan began to look at them: what is in a directory that has changed since is fresh.
+	Planned time.Time
 	// Skip says of a directory whether its names are somebody else's to judge while something is mounted there: a mount
 	// goes with what it is on, and the host may put another directory there. May be nil.
 	Skip func(dir string) bool
@@ -252,24 +254,25 @@ func (w *Watcher) look(top dir, fresh bool) {
 		if left--; left == 0 {
 			return
 		}
-		list, ok := w.add(queue[0])
+		list, changed, ok := w.add(queue[0])
 		if !ok {
 			continue
 		}
 		for _, e := range list {
-			if below, ok := w.one(queue[0], e.Name(), e.IsDir(), fresh || e.Type() == os.ModeSocket); ok {
+			if below, ok := w.one(queue[0], e.Name(), e.IsDir(), fresh || changed || e.Type() == os.ModeSocket); ok {
 				queue = append(queue, below)
 			}
 		}
 	}
 }
 
-// add watches a directory and lists it. That no link is on the way is seen when it is opened.
-func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
+// add watches a directory and lists it, and says whether it has changed since Planned. That no link is on the way is
+// seen when it is opened.
+func (w *Watcher) add(d dir) (list []os.DirEntry, changed, ok bool) {
 	fd, err := host.OpenPlain(d.path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		w.keptOut(d, err)
-		return nil, false
+		return nil, false, false
 	}
 	f := os.NewFile(uintptr(fd), d.path)
 	defer f.Close()
@@ -285,8 +288,10 @@ func (w *Watcher) add(d dir) ([]os.DirEntry, bool) {
 			" and further ones while the session runs are not hidden")
 	}
 	w.letIn(d.path)
-	list, _ := f.ReadDir(-1)
-	return list, true
+	list, _ = f.ReadDir(-1)
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st) // a program may say when a directory was modified, and not when it was changed
+	return list, err != nil || !time.Unix(st.Ctim.Unix()).Before(w.Planned), true
 }
 
 // one looks at one name, which may be fresh. It returns the directory that has it, if names in that are to be looked

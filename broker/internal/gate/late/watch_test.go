@@ -9,6 +9,7 @@ import (
 	"path"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -122,6 +123,43 @@ func (m mounts) mounted(p string) error {
 		return unix.EINVAL
 	}
 	return nil
+}
+
+// TestMadeBeforeItIsWatched: another name of a secret that the host makes when the plan has been made, and nothing is
+// watched yet, is covered. What was there when it was planned is the plan's to judge.
+func TestMadeBeforeItIsWatched(t *testing.T) {
+	top := t.TempDir()
+	if err := os.WriteFile(top+"/secret", []byte("TOKEN=x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(top+"/secret", top+"/later"); err != nil {
+		t.Fatal(err)
+	}
+	judge, err := guard.NewJudge(guard.BuiltIn(), guard.HideSecrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for planned, want := range map[time.Time]bool{time.Now().Add(-time.Hour): true, time.Now().Add(time.Hour): false} {
+		fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		covered := false
+		var sockets guard.Made
+		w := &Watcher{fd: fd, said: map[string]bool{}, covered: map[guard.ID][]remove{}, byWd: map[int32]dir{},
+			configs: map[int32]map[string][]string{}, shut: map[string]guard.ID{}, Options: Options{Planned: planned,
+				Trees: []*Tree{{Path: top, Granted: top, Place: judge.Root()}}, Secrets: secrets.New(host.FS{}, nil, ""),
+				Sockets: &sockets, Making: &sync.Mutex{}, Linked: func(p, _ string) bool { return p == top+"/later" },
+				Warn: func(text string) { t.Error(text) },
+				Cover: func(p string, _ bool, _ guard.ID) (func(string) error, error) {
+					covered = p == top+"/later"
+					return func(string) error { return nil }, nil
+				}}}
+		if w.all(false); covered != want {
+			t.Errorf("planned at %v: covered %t", planned, covered)
+		}
+	}
 }
 
 // TestExchangedWhileJudged: a program that exchanges the directory of a secret with another one, or with a link, while
