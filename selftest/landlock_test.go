@@ -79,7 +79,7 @@ func TestSelftestThroughLandlock(t *testing.T) {
 func TestLandlockWithoutScopes(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	dir := layersDir(t)
+	dir := layersDir(t, "scopes")
 	home, project := sandboxHome(t)
 	bystander := startAsUser(t, home, project, "sleep", fmt.Sprintf("93.%d", os.Getpid()))
 	for n, c := range []struct {

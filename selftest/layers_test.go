@@ -112,7 +112,7 @@ func TestLayersProcess(t *testing.T) {
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	dir := layersDir(t)
+	dir := layersDir(t, "layers")
 	for i, c := range layerCases() {
 		t.Run(strings.TrimSpace(c.profile+" off="+strings.ReplaceAll(c.off, ",", "+")), func(t *testing.T) {
 			if c.profile == "" { // permissive grants the other labs, too, and they must not change while it is mounted
@@ -206,10 +206,11 @@ func TestSelftestIsGreen(t *testing.T) {
 	}
 }
 
-// layersDir builds what the ordinary user runs: an sbx whose layers can be switched off, the probe, and this test.
-func layersDir(t *testing.T) string {
+// layersDir builds in a folder of that name what the ordinary user runs: an sbx whose layers can be switched off, the
+// probe, and this test.
+func layersDir(t *testing.T, name string) string {
 	t.Helper()
-	dir := filepath.Join(shop.dir, "layers")
+	dir := filepath.Join(shop.dir, name)
 	if err := os.MkdirAll(filepath.Join(dir, "out"), 0o755); err != nil {
 		t.Fatal(err)
 	}
