@@ -3,12 +3,12 @@
 package gatefs
 
 import (
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/names"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -73,29 +73,20 @@ type signature struct {
 
 const rootID = fuse.FUSE_ROOT_ID
 
-// pathBit keeps path-derived numbers apart from counted ones.
-const pathBit = 1 << 63
-
-// maxGone bounds what a program can have the server remember.
-const maxGone = 1 << 16
-
 type table struct {
 	mu    sync.RWMutex
 	byID  map[uint64]*node
 	byKey map[loopKey]*node
 	next  uint64
-	seed  maphash.Seed
 	held  int // nodes with a descriptor, but for static ones
-	// gone counts, by path, the directories that were removed or moved through the server.
-	gone map[string]uint32
+	paths names.Numbers
 }
 
 func (t *table) init() {
 	t.byID = make(map[uint64]*node)
 	t.byKey = make(map[loopKey]*node)
-	t.gone = make(map[string]uint32)
 	t.next = rootID + 1
-	t.seed = maphash.MakeSeed()
+	t.paths.Init()
 }
 
 func (t *table) get(id uint64) *node {
@@ -112,41 +103,12 @@ func (t *table) find(key loopKey) *node {
 	return t.byKey[key]
 }
 
-// pathID is the number of a path-known node. A symlink's target and an object's type are part of what it is: the kernel
-// caches the one and refuses a change of the other.
+// pathID is the number of a path-known node.
 func (t *table) pathID(path string, typ uint32, target string) uint64 {
 	if path == "/" {
 		return rootID
 	}
-	var h maphash.Hash
-	h.SetSeed(t.seed)
-	h.WriteString(path)
-	h.WriteByte(0)
-	h.WriteByte(byte(typ >> 12))
-	h.WriteString(target)
-	if typ == unix.S_IFDIR {
-		t.mu.RLock()
-		n := t.gone[path]
-		t.mu.RUnlock()
-		for ; n > 0; n >>= 8 {
-			h.WriteByte(byte(n))
-		}
-	}
-	id := h.Sum64() | pathBit
-	if id == ^uint64(0) { // the library keeps this one for itself
-		id--
-	}
-	return id
-}
-
-// renew has a directory that is made at a path be another one than that which was there: the kernel keeps one that it
-// has removed as long as somebody stands in it, and makes nothing in it.
-func (t *table) renew(path string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := t.gone[path]; n > 0 || len(t.gone) < maxGone {
-		t.gone[path] = n + 1
-	}
+	return t.paths.Of(path, typ, target)
 }
 
 // known reports whether the kernel holds a reference to the number.
