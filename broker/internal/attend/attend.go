@@ -304,8 +304,8 @@ func (a *Asker) Join(in, out, guest *os.File) (input func(taking func()), output
 			output = (&prompt.Console{Out: out, Guest: guest}).CopyOutput
 		}
 		return func(taking func()) {
-			taking()
-			_, _ = io.Copy(struct{ io.Writer }{guest}, struct{ io.Reader }{in})
+			keys, _ := launch.PlainJoin(in, out, guest, taking)
+			keys()
 		}, output
 	}
 	a.tty.Guest = guest

@@ -62,12 +62,11 @@ var ErrMissing = errors.New("is not installed")
 // True is a program of the system's that does nothing, by its whole path: a PATH may lead to another one of its name.
 func True() string {
 	const name = "true"
-	for _, dir := range Dirs() {
-		if file := path.Join(dir, name); runs(file) {
-			return file
-		}
+	p, err := Source{}.Find(name)
+	if err != nil {
+		return name
 	}
-	return name
+	return p.String()
 }
 
 // Find returns the program called name: the named one, else the first of a fixed directory. What stands in its place
