@@ -94,17 +94,14 @@ func Move(from, to Name, flags uint, free bool) error {
 // MoveEmpty moves an empty directory by making another one: what somebody puts into it meanwhile does not come along.
 // EXDEV says that it is not empty, or that the other name is taken by a directory.
 func MoveEmpty(from, to Name, mode uint32, flags uint) error {
-	err := unix.Mkdirat(to.Dir, to.Base, mode&0o777)
+	err := MakeDir(to.Dir, to.Base, mode)
 	if err == unix.EEXIST && flags&unix.RENAME_NOREPLACE == 0 {
 		return unix.EXDEV
 	}
 	if err != nil {
 		return err
 	}
-	if err = unix.Fchmodat(to.Dir, to.Base, mode&0o777, 0); err == nil {
-		err = unix.Unlinkat(from.Dir, from.Base, unix.AT_REMOVEDIR)
-	}
-	if err != nil {
+	if err = unix.Unlinkat(from.Dir, from.Base, unix.AT_REMOVEDIR); err != nil {
 		_ = unix.Unlinkat(to.Dir, to.Base, unix.AT_REMOVEDIR)
 	}
 	if err == unix.ENOTEMPTY || err == unix.EEXIST {

@@ -146,9 +146,8 @@ func (r *request) makeName(o *object, dir int) (err error) {
 	case "mkdir":
 		mode := r.mode(map[string]int{"mkdir": 1, "mkdirat": 2}[r.c.name])
 		r.make(func() {
-			if err = unix.Mkdirat(dir, name, mode); err == nil {
+			if err = names.MakeDir(dir, name, mode); err == nil {
 				r.s.makings.NoteAt(o.path, dir, name)
-				err = unix.Fchmodat(dir, name, mode, unix.AT_SYMLINK_NOFOLLOW)
 			}
 		})
 	case "mknod":
