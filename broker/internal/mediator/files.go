@@ -54,14 +54,18 @@ func (md *Mediator) refresh(m *plan.Mount) {
 			md.files.mu.Lock()
 			md.files.shown[m.Source] = now
 			md.files.mu.Unlock()
-		} else if !errors.Is(err, unix.ESTALE) && !host.NotExist(err) { // else the host has replaced it again
+		} else if !replacedInside(err) { // else the host has replaced it again
 			break
 		}
 	}
-	if err != nil && !errors.Is(err, unix.ESTALE) { // else: served, after a program replaced it
+	if err != nil && !replacedInside(err) {
 		md.warn("showing " + plan.Bytes(m.Source).Quote() + ", which the host has replaced: " + err.Error())
 	}
 }
+
+// replacedInside says of a failed exchange that what stands inside is another file, or none: after a program has
+// replaced it the gate serves it by name.
+func replacedInside(err error) bool { return errors.Is(err, unix.ESTALE) || host.NotExist(err) }
 
 // exchange mounts one file for another. At no moment is there none.
 func (md *Mediator) exchange(m *plan.Mount, was, now agent.Object) error {
