@@ -32,7 +32,8 @@ func (r gitRow) String() string {
 	return fmt.Sprint(r.settings)
 }
 
-var quoted = regexp.MustCompile("`([^`]+)`")
+// quoted is a code span, between one backtick or two.
+var quoted = regexp.MustCompile("`` ?(.+?) ``|`([^`]+)`")
 
 // gitRows reads the tables.
 func gitRows(t *testing.T) []gitRow {
@@ -50,15 +51,15 @@ func gitRows(t *testing.T) []gitRow {
 		}
 		var r gitRow
 		for _, w := range words {
-			if key, value, ok := strings.Cut(w[1], " = "); ok {
+			if key, value, ok := strings.Cut(w[1]+w[2], " = "); ok {
 				r.settings = append(r.settings, [2]string{key, value})
 			} else {
-				r.file = w[1]
+				r.file = w[2]
 			}
 		}
 		last := strings.TrimSpace(cells[len(cells)-1])
 		if command := quoted.FindStringSubmatch(last); command != nil && !strings.HasPrefix(last, "nothing: ") {
-			r.shown = command[1]
+			r.shown = command[2]
 		} else if last == "" {
 			t.Errorf("%v: neither a control nor why there is none", r)
 		}
