@@ -24,8 +24,8 @@ type answerRequest struct {
 }
 
 func (a *answerRequest) options(allow bool) []option.Option {
-	scopes := []string{"once", "file", "dir", "tree", "walk", "host", "domain"}
-	far := "how far: once (default), file, dir, tree or walk; of a host: host or domain"
+	scopes := []string{"once", "file", "dir", "tree", "walk", "app", "host", "domain"}
+	far := "how far: once (default), file, dir, tree, walk or app; of a host: host or domain"
 	if allow {
 		scopes = append(scopes, "reveal")
 		far += "; of a secret: reveal"

@@ -40,6 +40,8 @@ type Message struct {
 	Walk          plan.Bytes   `json:"walk"`
 	Whole         bool         `json:"whole"`
 	Secret        bool         `json:"secret"`
+	AppRead       []plan.Bytes `json:"app_read"`
+	AppWrite      []plan.Bytes `json:"app_write"`
 	Labels        []plan.Bytes `json:"labels"`
 	Others        []plan.Bytes `json:"others"`
 	Acts          plan.Bytes   `json:"acts"`
@@ -111,6 +113,7 @@ func (m *Message) Question() prompt.Question {
 		Op: string(m.Op), Path: string(m.Path), Target: string(m.Target), Host: string(m.Host), Port: m.Port, Flags: m.Flags,
 		Why: string(m.Why), Dir: m.Dir, Whole: m.Whole,
 		Secret: m.Secret, Walk: string(m.Walk), Paths: paths, Merged: m.Merged, Last: m.Last,
+		AppRead: texts(m.AppRead), AppWrite: texts(m.AppWrite),
 		Everyone: m.Everyone, Labels: texts(m.Labels), Others: texts(m.Others), Acts: string(m.Acts)}
 }
 

@@ -91,6 +91,7 @@ func requestLine(q prompt.Question) []byte {
 	q.Path, q.Host = clip(q.Path, 8000), clip(q.Host, 400)
 	q.Exe, q.Cwd, q.Target, q.Why, q.Op, q.Walk = clip(q.Exe, 400), clip(q.Cwd, 400), clip(q.Target, 400),
 		clip(q.Why, 400), clip(q.Op, 40), clip(q.Walk, 400)
+	q.AppRead, q.AppWrite = nil, nil
 	return encode()
 }
 

@@ -16,6 +16,7 @@ const (
 	Dir       Scope = "dir"    // what lies directly in the directory
 	Tree      Scope = "tree"   // everything below the directory
 	Walk      Scope = "walk"   // everything below the directory in which the program's walk began
+	App       Scope = "app"    // the program's own directories; a yes reads or writes each as the question says
 	HostScope Scope = "host"   // the host at this port
 	Domain    Scope = "domain" // all hosts of the domain at this port
 	Revealed  Scope = "reveal" // the secret file that the question names, read-only; nothing else shows one
@@ -139,10 +140,10 @@ func (a *Answer) fits(q *Question) error {
 		return nil
 	case Program, Everything:
 		return a.silences(q)
-	case File, Dir, Tree, Walk, HostScope, Domain, Revealed:
+	case File, Dir, Tree, Walk, App, HostScope, Domain, Revealed:
 	default:
-		return fmt.Errorf("unknown scope %.40q: use once, file, dir, tree, walk, host, domain, reveal, program or everything",
-			a.Scope)
+		return fmt.Errorf("unknown scope %.40q: use once, file, dir, tree, walk, app, host, domain, reveal, program or "+
+			"everything", a.Scope)
 	}
 	if host := a.Scope == HostScope || a.Scope == Domain; host != net {
 		fits := "a path: use once, file, dir or tree"
@@ -169,7 +170,7 @@ func (a *Answer) reveals(q *Question) error {
 		return errors.New("an answer shows a secret for the session at most: sbx secret allow writes a rule")
 	case a.Allow && a.Life == LifeOnce:
 		return errors.New("a program opens a file more than once: show the secret for the session, or for a time")
-	case !a.Allow && (a.Scope == Dir || a.Scope == Tree || a.Scope == Walk):
+	case !a.Allow && (a.Scope == Dir || a.Scope == Tree || a.Scope == Walk || a.Scope == App):
 		return fmt.Errorf("scope %s does not fit a secret: use once or file", a.Scope)
 	}
 	return nil
@@ -195,6 +196,8 @@ func (a *Answer) reaches(q *Question) error {
 		return errors.New("the host has no domain that could be granted: use scope host")
 	case a.Scope == Walk && q.Walk == "":
 		return errors.New("the program goes through no directory: use scope once, file, dir or tree")
+	case a.Scope == App && !q.OffersApp():
+		return errors.New("this is about no directory of the program's own: use scope once, file, dir or tree")
 	case a.Allow && (a.Scope == Walk && q.Walk == "/" || (a.Scope == Dir || a.Scope == Tree) && q.Container() == "/"):
 		return errors.New("scope " + string(a.Scope) + " would grant the root directory: use scope once or file")
 	}

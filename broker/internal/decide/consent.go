@@ -1,9 +1,11 @@
 package decide
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,7 +48,8 @@ func Means(q *Question, a Answer, now time.Time) (Consent, error) {
 	}
 	right := q.Right()
 	cover := func(g Grant) {
-		g.Access, g.Allow, g.Life, g.Until, g.Labels, g.Others = right, a.Allow, a.Life, a.Until, q.Labels, q.Others
+		g.Access = cmp.Or(g.Access, right)
+		g.Allow, g.Life, g.Until, g.Labels, g.Others = a.Allow, a.Life, a.Until, q.Labels, q.Others
 		c.Covers = append(c.Covers, g)
 	}
 	asks := q.Asks()
@@ -64,11 +67,16 @@ func Means(q *Question, a Answer, now time.Time) (Consent, error) {
 		cover(Grant{Kind: kind, Name: q.Container(), Dir: true, Scope: scope})
 	case Walk:
 		cover(Grant{Kind: kind, Name: q.Walk, Dir: true, Scope: Tree})
+	case App:
+		for _, g := range q.app(a.Allow) {
+			cover(g)
+		}
 	case Revealed:
 		cover(Grant{Kind: kind, Name: asks[0].about(), Scope: Revealed})
 	}
 	for _, w := range asks { // what waits is always part of it
-		if len(c.Covers) > 0 && (kind == policy.KindHost || c.Covers[0].reaches(w.about())) {
+		if len(c.Covers) > 0 && kind == policy.KindHost ||
+			slices.ContainsFunc(c.Covers, func(g Grant) bool { return g.reaches(w.about()) }) {
 			continue
 		}
 		g := Grant{Kind: kind, Name: w.about(), Dir: w.has("dir"), Scope: File}
@@ -190,14 +198,19 @@ func (c Consent) Text(name func(string) string) string {
 
 // What says what an answer that lasts is about, without how long.
 func (c Consent) What(name func(string) string) string {
-	var what []string
-	for _, g := range c.Covers {
-		what = append(what, g.words(name))
-	}
 	if len(c.Covers) == 1 && c.Covers[0].silences() {
-		return what[0]
+		return c.Covers[0].words(name)
 	}
-	said := c.question.Verb() + " " + strings.Join(what, ", ")
+	said := ""
+	for i, g := range c.Covers {
+		switch {
+		case i == 0 || g.Access != c.Covers[i-1].Access:
+			said += map[bool]string{true: ", and "}[i > 0] + c.verb(g) + " "
+		default:
+			said += ", "
+		}
+		said += g.words(name)
+	}
 	if heard := c.question.Labels; c.Answer.Allow && c.question.Right() == policy.Connect && len(heard) > 0 {
 		said += ", which may then hear of " + strings.Join(heard, ", ")
 	}
@@ -205,6 +218,14 @@ func (c Consent) What(name func(string) string) string {
 		said += " (what is run can be read as well)" // it is mounted
 	}
 	return said
+}
+
+// verb words the right of a grant. Only an answer about the program's own directories gives another than was asked for.
+func (c Consent) verb(g Grant) string {
+	if g.Access == c.question.Right() {
+		return c.question.Verb()
+	}
+	return string(g.Access)
 }
 
 // waits words what an answer for this once lets through.

@@ -112,7 +112,8 @@ type Env struct {
 	Hosts  []peer.Pattern // network.hosts
 	Labels *Labels        // nil: nothing has one
 	// Acts says why a place decides what runs outside of the sandbox, "" of any other: planner.Input.Acts. May be nil.
-	Acts func(p string) string
+	Acts  func(p string) string
+	Bases BaseDirs // of the person, for scope app
 }
 
 // Login is what an agent signs in with: a rule shows it, and only to the agent's own programs.

@@ -43,7 +43,9 @@ type Question struct {
 	Everyone bool
 	// Labels that stand in the way of it, and why: the places that were read, or who would hear. See Verdict.
 	Labels, Others []string
-	Acts           string // why what is written there decides what runs outside of the sandbox; "" where it does not
+	// The program's own directories, of which Path is one or lies in one: those that scope app reads, and writes.
+	AppRead, AppWrite []string
+	Acts              string // why what is written there decides what runs outside of the sandbox; "" where it does not
 }
 
 // Name is one of several objects that a question is about.
@@ -54,6 +56,9 @@ type Name struct {
 
 // Many says whether a question is about several objects of the directory Path.
 func (q *Question) Many() bool { return len(q.Paths) > 0 }
+
+// OffersApp says whether an answer can be about all of the program's own directories.
+func (q *Question) OffersApp() bool { return len(q.AppRead)+len(q.AppWrite) > 0 }
 
 // Words says whether what a question is about are arguments: each of them matters, not only which they are.
 func (q *Question) Words() bool { return q.Op == Call || q.Op == CallOnHost }
@@ -160,6 +165,9 @@ func Join(list []Question) Question {
 			}
 		}
 	}
+	if slices.ContainsFunc(list, func(q Question) bool { return !q.OffersApp() }) {
+		out.AppRead, out.AppWrite = nil, nil
+	}
 	slices.SortFunc(out.Paths, func(a, b Name) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
@@ -243,6 +251,12 @@ func (q *Question) AppendFields(b []byte) []byte {
 	}
 	if q.Many() {
 		b = q.appendPaths(append(b, `,"many":true`...))
+	}
+	if len(q.AppRead) > 0 {
+		b = appendTexts(append(b, `,"app_read":`...), q.AppRead)
+	}
+	if len(q.AppWrite) > 0 {
+		b = appendTexts(append(b, `,"app_write":`...), q.AppWrite)
 	}
 	if len(q.Others) > 0 {
 		b = appendTexts(append(b, `,"labels":`...), q.Labels)

@@ -116,7 +116,7 @@ func TestReveal(t *testing.T) {
 // No answer shows a secret but the one whose scope says so, and none opens anything but the file.
 func TestRevealAnswers(t *testing.T) {
 	q := Question{Op: "read", Path: "/home/u/.netrc", Exe: "/bin/x", Secret: true}
-	scopes := []Scope{"", Once, File, Dir, Tree, Walk, HostScope, Domain, Program, Everything, Revealed}
+	scopes := []Scope{"", Once, File, Dir, Tree, Walk, App, HostScope, Domain, Program, Everything, Revealed}
 	shows := 0
 	for _, s := range scopes {
 		for _, l := range []Life{"", LifeOnce, Session, Hour, Forever} {

@@ -117,6 +117,7 @@ func (b *Broker) newApprovals(r *run, cfg request.Settings, in *planner.Input) (
 	}
 	a.rules.Env.Runs = request.Runs(in)
 	a.rules.Env.Acts = (&planner.Input{FS: host.NewCache(in.Facts.Foreign), Facts: in.Facts}).Acts(in.Outside)
+	a.rules.Env.Bases = decide.Bases(cfg.Vars)
 	a.rules.Labels = labels(cfg, in)
 	if cfg.Agent != nil {
 		a.rules.Env.Login = &decide.Login{Patterns: cfg.Agent.Login, Agent: cfg.Agent.Name, Own: cfg.Agent.Own(in)}
@@ -271,11 +272,8 @@ func (a *approvals) unattended() bool {
 // hookFailed says once what was wrong with what the prompt command answered: all that it is asked is refused.
 func (a *approvals) hookFailed() func(error) {
 	var once sync.Once
-	return func(err error) {
-		once.Do(func() {
-			a.b.Warn(err.Error() + "; it counts as no (an answer is: allow or deny, once, file, dir or tree, and how long)")
-		})
-	}
+	const no = "; it counts as no (an answer is: allow or deny, once, file, dir, tree or app, and how long)"
+	return func(err error) { once.Do(func() { a.b.Warn(err.Error() + no) }) }
 }
 
 // notify passes what happens in the queue on to the socket, and to the terminal or log that the command was started

@@ -26,6 +26,7 @@ const (
 	Dir        = decide.Dir
 	Tree       = decide.Tree
 	Walk       = decide.Walk
+	App        = decide.App
 	HostScope  = decide.HostScope
 	Domain     = decide.Domain
 	Program    = decide.Program
@@ -81,7 +82,7 @@ func ParseWords(s string, now time.Time) (a Answer, err error) {
 	}
 	for _, x := range w[1:] {
 		switch sc := Scope(x); sc {
-		case Once, File, Dir, Tree, Walk, HostScope, Domain, Program, Everything, Revealed:
+		case Once, File, Dir, Tree, Walk, App, HostScope, Domain, Program, Everything, Revealed:
 			if a.Scope != "" || a.Life != "" || a.Allow && silences(sc) {
 				return Answer{}, fmt.Errorf("unexpected word %.40q", x)
 			}

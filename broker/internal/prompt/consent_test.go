@@ -169,6 +169,61 @@ func TestConsentTable(t *testing.T) {
 	}
 }
 
+// TestConsentOfTheProgramsOwn: what a yes about the program's own directories opens, by what was asked for.
+func TestConsentOfTheProgramsOwn(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	bases := decide.BaseDirs{Config: "/h/config", Data: "/h/data", State: "/h/state", Cache: "/h/cache"}
+	anew := []string{"/h/cache/vi", "/h/state/vi"}
+	for _, c := range []struct {
+		op, path string
+		written  []string // beside these the others are read
+	}{
+		{"list", "/h/config/vi", anew},
+		{"read", "/h/config/vi/rc", anew},
+		{"read", "/h/cache/vi/deep/x", anew},
+		{"write", "/h/state/vi", anew},
+		{"create", "/h/data/vi/x", append([]string{"/h/data/vi"}, anew...)},
+		{"write", "/h/config/vi/x", append([]string{"/h/config/vi"}, anew...)},
+	} {
+		for _, key := range []string{"as", "ah", "af", "ap", "an", "av"} {
+			q := Question{Exe: "/usr/bin/vi", Op: c.op, Path: c.path}
+			bases.Offer(&q)
+			ans, _, ok := Keys([]byte(key), &q)
+			if !ok {
+				t.Fatalf("%s %s %q: no answer", c.op, c.path, key)
+			}
+			consent, err := decide.Means(&q, ans, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := key[1]
+			allow := last != 'n' && last != 'v'
+			for where, env := range envs(t, consent, now) {
+				for _, dir := range []string{"/h/config/vi", "/h/data/vi", "/h/state/vi", "/h/cache/vi", "/h/config/vim",
+					"/h/cache", "/h/vi"} {
+					for _, need := range needs {
+						want, right := decide.AskHuman, policy.Read
+						if slices.Contains(c.written, dir) {
+							right = policy.Write
+						}
+						if !allow {
+							right = q.Right()
+						}
+						if strings.HasSuffix(dir, "/vi") && dir != "/h/vi" && gives(right, need, allow) {
+							want = map[bool]decide.Decision{true: decide.Allow, false: decide.Deny}[allow]
+						}
+						if v := decide.Decide(thing{dir + "/x", false}.ask(need), env); v.Decision != want {
+							t.Errorf("%s %s, key %q, %s: %s in %s is %v, want %v", c.op, c.path, key, where, need, dir, v.Decision,
+								want)
+						}
+					}
+				}
+			}
+			lives(t, c.op+" "+key, consent, thing{c.path, false}.ask(q.Right()), now, last, true)
+		}
+	}
+}
+
 // lives checks for how long an answer holds.
 func lives(t *testing.T, what string, c decide.Consent, a decide.Ask, now time.Time, last byte, lasts bool) {
 	t.Helper()
@@ -222,22 +277,20 @@ func says(t *testing.T, text string, a decide.Ask, dir bool, need policy.Access)
 	t.Helper()
 	verbs := map[string]policy.Access{"list ": policy.List, "read ": policy.Read, "write ": policy.Write,
 		"run ": policy.Exec, "connect to ": policy.Connect}
-	for verb, right := range verbs {
-		rest, ok := strings.CutPrefix(text, verb)
-		if !ok {
-			continue
-		}
-		if !gives(right, need, true) {
-			return false
-		}
-		for part := range strings.SplitSeq(rest, ", ") {
-			if covered(t, part, a.Path, dir, need) {
-				return true
+	var right policy.Access
+	for part := range strings.SplitSeq(text, ", ") {
+		for verb, means := range verbs {
+			if rest, ok := strings.CutPrefix(strings.TrimPrefix(part, "and "), verb); ok {
+				part, right = rest, means
 			}
 		}
-		return false
+		if right == "" {
+			t.Fatalf("what right is %q?", text)
+		}
+		if gives(right, need, true) && covered(t, part, a.Path, dir, need) {
+			return true
+		}
 	}
-	t.Fatalf("what right is %q?", text)
 	return false
 }
 
@@ -379,9 +432,10 @@ func tryShown(t *testing.T, means meaning) error {
 	t.Helper()
 	r := rand.New(rand.NewPCG(19, 1))
 	ops := []string{"list", "read", "stat", "write", "create", "exec", "connect"}
-	keys := []string{"o", "s", "h", "f", "p", "ds", "tf", "wp", "dh", "ts", "ws"}
+	keys := []string{"o", "s", "h", "f", "p", "ds", "tf", "wp", "dh", "ts", "ws", "as", "af"}
+	bases := decide.BaseDirs{Config: "/a", Data: "/b", State: "/~", Cache: "/.env"}
 	for range 4000 {
-		q := Question{Exe: "/bin/x", Op: ops[r.IntN(len(ops))], Path: randomPath(r)}
+		q := Question{Exe: "/bin/" + []string{"x", "a", "a, b"}[r.IntN(3)], Op: ops[r.IntN(len(ops))], Path: randomPath(r)}
 		q.Dir = q.Op == "list" || r.IntN(4) == 0
 		if r.IntN(3) == 0 {
 			q.Walk = path.Dir(path.Dir(q.Path))
@@ -391,10 +445,12 @@ func tryShown(t *testing.T, means meaning) error {
 			for i := range 2 + r.IntN(maxTogether-1) {
 				one := q
 				one.Path = path.Join(path.Dir(q.Path), fmt.Sprintf("%d%s", i, path.Base(randomPath(r))))
+				bases.Offer(&one)
 				list = append(list, one)
 			}
 			q = decide.Join(list)
 		}
+		bases.Offer(&q)
 		var probes []thing
 		for range 12 {
 			p := randomPath(r)

@@ -204,7 +204,7 @@ func (s Style) stores(q *Question) (out [][2]string) {
 		row("en", "e n")
 		return out
 	}
-	for _, k := range []string{"o", "s", "h", "f", "p", "ds", "ts", "ws"} {
+	for _, k := range []string{"o", "s", "h", "f", "p", "ds", "ts", "as", "ws"} {
 		row(k, strings.Replace(k, "s", map[bool]string{true: "_", false: "s"}[len(k) > 1], 1))
 	}
 	row("n", "n")

@@ -9,7 +9,7 @@ const interruptKey = 0x03
 // key. Neither: it means nothing, and typing starts anew. No answer that grants is on Enter or space.
 //
 //	o s h f p allow once, for the session, for an hour, forever, forever in the project's policy
-//	d t w     the same (s h f p) for the directory, the tree, the walk or domain; n v deny it
+//	d t a w   the same (s h f p) for the directory, the tree, the program's own, the walk or domain; n v deny it
 //	n v       deny once, never
 //	r n, e n  deny the rest of what the program asks about, and everything, for the session
 //	Esc ^C ^D deny once
@@ -93,6 +93,8 @@ func wide(k byte, q *Question) (Scope, bool) {
 		return Dir, true
 	case k == 't' && q.Host == "" && q.Container() != "/":
 		return Tree, true
+	case k == 'a' && q.OffersApp():
+		return App, true
 	case k == 'w' && q.Host == "" && q.Walk != "" && q.Walk != "/" && q.Walk != q.Container():
 		return Walk, true
 	case k == 'w' && q.Host != "" && q.Domain() != "":

@@ -77,8 +77,13 @@ func longKeys(q *Question) string {
 		wider = "/ [w]hole domain "
 	case q.Host != "":
 		wider = ""
-	case offersWalk(q):
-		wider += "[w]alk "
+	default:
+		if q.OffersApp() {
+			wider += "[a]pp "
+		}
+		if offersWalk(q) {
+			wider += "[w]alk "
+		}
 	}
 	forever := "[f]orever "
 	if !q.Lasting() {
@@ -95,12 +100,18 @@ func shortKeys(q *Question) string {
 		return "[o/s/f/w/n/v/?]"
 	case q.Host != "":
 		return "[o/s/f/n/v/?]"
-	case !q.Lasting():
-		return "[o/s/h/d/t/n/v/?]"
-	case offersWalk(q):
-		return "[o/s/f/d/t/w/n/v/?]"
 	}
-	return "[o/s/f/d/t/n/v/?]"
+	forever, wider := "f", ""
+	if !q.Lasting() {
+		forever = "h"
+	}
+	if q.OffersApp() {
+		wider = "a/"
+	}
+	if offersWalk(q) && q.Lasting() {
+		wider += "w/"
+	}
+	return "[o/s/" + forever + "/d/t/" + wider + "n/v/?]"
 }
 
 // wrap breaks a line between words, and a word that is too long for a row where the row ends. Nothing is left out.
