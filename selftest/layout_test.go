@@ -193,9 +193,10 @@ var mayImport = map[string][]string{
 	// host: the processes of the sandbox, to say whose packets were refused; plan: where the resolver is
 	"broker/internal/network": {"broker/internal/policy/peer", "broker/internal/helperclient",
 		"broker/internal/host", "broker/internal/program", "broker/internal/decide", "broker/internal/policy",
-		"broker/internal/network/nft",
+		"broker/internal/network/nameserver", "broker/internal/network/nft",
 		"broker/internal/netns", "broker/plan", "shared/wire", "shared/rtnl"},
-	"broker/internal/network/nft": {"shared/rtnl"},
+	"broker/internal/network/nameserver": {},
+	"broker/internal/network/nft":        {"shared/rtnl"},
 	"broker/internal/resources": {"broker/internal/host", "broker/internal/inotify", "broker/internal/program",
 		"broker/plan"},
 
@@ -219,7 +220,7 @@ var mayImport = map[string][]string{
 	"broker/internal/egress": {"broker/internal/policy/peer", "broker/internal/helperclient", "broker/internal/request",
 		"broker/internal/planner", "broker/internal/policy", "broker/internal/host",
 		"broker/internal/quoting", "broker/internal/decide", "broker/internal/arbiter", "broker/internal/network",
-		"broker/internal/netns",
+		"broker/internal/network/nameserver", "broker/internal/netns",
 		"broker/internal/child", "broker/internal/launch", "broker/internal/program", "broker/plan", "shared/wire", "audit"},
 	// credentials that are never inside
 	// decide: with whom a request is in contact

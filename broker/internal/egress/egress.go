@@ -23,6 +23,7 @@ import (
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/netns"
 	"sbx.example/sbx/broker/internal/network"
+	"sbx.example/sbx/broker/internal/network/nameserver"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
@@ -84,7 +85,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	}
 	o := &Network{by: by, made: make(chan struct{}), stop: make(chan struct{})}
 	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: carrier(s.Network.Mode, reach), Helper: helper,
-		Programs: request.Programs(by.Env, s, in), Servers: network.Nameservers("/etc/resolv.conf"), Note: o.note,
+		Programs: request.Programs(by.Env, s, in), Servers: nameserver.Read("/etc/resolv.conf"), Note: o.note,
 		Say: by.Say, SNI: s.Network.TLS == "sni", Maps: by.Maps, Served: by.Served, Marked: by.Marked, Sent: by.Sent}
 	o.implied = !by.Strict && reach != policy.NoHosts && implied(s)
 	if o.implied {

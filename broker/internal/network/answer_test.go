@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"sbx.example/sbx/broker/internal/network/nameserver"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -85,7 +86,7 @@ func TestReadAnswer(t *testing.T) {
 // judged is a resolver without a network: every question is counted and judged allow or not by its name.
 func judged(asked *atomic.Int32, hold <-chan struct{}) *resolver {
 	r := newResolver()
-	r.up = &upstream{}
+	r.up = &nameserver.Servers{}
 	r.judge = func(ctx context.Context, h peer.Host, _ who) judgement {
 		asked.Add(1)
 		if hold != nil {
@@ -168,7 +169,7 @@ func TestNobodyToLookUp(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := judged(new(atomic.Int32), nil)
-			r.up = &upstream{servers: c.servers, timeout: 50 * time.Millisecond}
+			r.up = &nameserver.Servers{List: c.servers, Timeout: 50 * time.Millisecond}
 			var m dnsmessage.Message
 			asked := question(t, "yes.test.", dnsmessage.TypeA, dnsmessage.ClassINET)
 			if err := m.Unpack(r.answer(context.Background(), asked, who{})); err != nil || m.RCode != c.code {

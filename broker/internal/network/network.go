@@ -18,6 +18,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/netns"
+	"sbx.example/sbx/broker/internal/network/nameserver"
 	"sbx.example/sbx/broker/internal/network/nft"
 	"sbx.example/sbx/broker/internal/policy/peer"
 	"sbx.example/sbx/broker/internal/program"
@@ -300,7 +301,7 @@ func (n *Network) serveNames(udp, tcp *os.File) error {
 	if n.o.Served != nil {
 		n.names.served = n.o.Served.Names
 	}
-	n.names.up = &upstream{n.o.Servers, patience}
+	n.names.up = &nameserver.Servers{List: n.o.Servers, Timeout: patience}
 	n.names.why = n.whyClosed
 	n.names.judge, n.names.closed, n.names.note, n.names.by = n.judgeName, n.isClosed, n.o.Note, n.refusedBy
 	n.names.denied = func(h peer.Host) bool { return n.denies(h, 0) }

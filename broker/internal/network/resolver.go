@@ -14,13 +14,14 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"sbx.example/sbx/broker/internal/network/nameserver"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
 // resolver answers the sandbox's questions about names: those that are allowed from the host's servers, all others with
 // NXDOMAIN. No question about a name that is not allowed leaves, and no answer is given whose addresses are not open.
 type resolver struct {
-	up     *upstream
+	up     *nameserver.Servers
 	judge  func(context.Context, peer.Host, who) judgement // blocks while somebody is asked
 	admit  func([]netip.Addr, judgement, time.Duration) error
 	shut   func(name string) // closes what a name opened
@@ -198,7 +199,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 		r.sent[name.Name] = true
 	}
 	r.mu.Unlock()
-	b, err := r.up.ask(ctx, q)
+	b, err := r.up.Ask(ctx, q)
 	if err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
 		if !slow(err) {

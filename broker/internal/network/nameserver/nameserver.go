@@ -1,6 +1,6 @@
 //go:build linux
 
-package network
+package nameserver
 
 import (
 	"context"
@@ -18,14 +18,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// upstream asks the host's own name servers, in the host's namespace.
-type upstream struct {
-	servers []netip.AddrPort
-	timeout time.Duration
+// Servers are those that are asked, one after the other.
+type Servers struct {
+	List    []netip.AddrPort
+	Timeout time.Duration // of one of them
 }
 
-// Nameservers reads the servers of a resolv.conf.
-func Nameservers(file string) []netip.AddrPort {
+// Read reads the servers of a resolv.conf.
+func Read(file string) []netip.AddrPort {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil
@@ -43,11 +43,11 @@ func Nameservers(file string) []netip.AddrPort {
 
 var errNoAnswer = errors.New("no name server answered")
 
-// ask sends one question of our own making and returns the answer that belongs to it.
-func (u *upstream) ask(ctx context.Context, q dnsmessage.Question) ([]byte, error) {
+// Ask sends one question of our own making and returns the answer that belongs to it.
+func (u *Servers) Ask(ctx context.Context, q dnsmessage.Question) ([]byte, error) {
 	last := errNoAnswer
 	for range 2 {
-		for _, s := range u.servers {
+		for _, s := range u.List {
 			b, err := u.exchange(ctx, "udp", s, q)
 			if err == nil && len(b) > 3 && b[2]&2 != 0 { // truncated
 				b, err = u.exchange(ctx, "tcp", s, q)
@@ -64,7 +64,7 @@ func (u *upstream) ask(ctx context.Context, q dnsmessage.Question) ([]byte, erro
 	return nil, fmt.Errorf("%w: %w", errNoAnswer, last)
 }
 
-func (u *upstream) exchange(ctx context.Context, network string, server netip.AddrPort,
+func (u *Servers) exchange(ctx context.Context, network string, server netip.AddrPort,
 	q dnsmessage.Question) ([]byte, error) {
 	id := uint16(rand.Uint32())
 	m := dnsmessage.Message{Header: dnsmessage.Header{ID: id, RecursionDesired: true}, Questions: []dnsmessage.Question{q}}
@@ -72,13 +72,13 @@ func (u *upstream) exchange(ctx context.Context, network string, server netip.Ad
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: u.timeout}
+	d := net.Dialer{Timeout: u.Timeout}
 	c, err := d.DialContext(ctx, network, server.String())
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(u.timeout))
+	_ = c.SetDeadline(time.Now().Add(u.Timeout))
 	defer context.AfterFunc(ctx, func() { c.Close() })()
 	if network == "tcp" {
 		out = append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...)
