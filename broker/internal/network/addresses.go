@@ -35,6 +35,9 @@ const (
 // addressChain has the rules of what is decided. It can be written anew while all else stays.
 const addressChain = "addresses"
 
+// everybodyChain has the rules of what is open for everybody, which can be written anew like these.
+const everybodyChain = "everybody"
+
 // Rules are the policy's rules of one moment. The zero value is none.
 type Rules struct {
 	List  []policy.Rule // those in force
@@ -47,6 +50,8 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, names []led) []decided 
 	for _, h := range ranges {
 		if _, ok := h.Prefix(); ok {
 			d.listed = append(d.listed, h)
+		} else if h.Any() {
+			d.everybody = append(d.everybody, h)
 		}
 	}
 	var all []netip.Prefix
@@ -59,7 +64,7 @@ func (d *decider) decideAddresses(ranges []peer.Pattern, names []led) []decided 
 		if _, ok := x.Host().Prefix(); ok && x.Decision == policy.Allow {
 			d.allowed = append(d.allowed, x.Host())
 		}
-		if d.all && x.Host().Any() && x.Decision != policy.Allow {
+		if (d.all || len(d.everybody) > 0) && x.Host().Any() && x.Decision != policy.Allow {
 			all = append(all, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 		}
 	}
@@ -149,6 +154,7 @@ func apart(p netip.Prefix, narrower []netip.Prefix) (netip.Addr, bool) {
 
 type decider struct {
 	listed, allowed []peer.Pattern // by the settings, and by rules
+	everybody       []peer.Pattern // that is, everybody who is not closed, by either
 	rules           Rules
 	asks            bool // somebody can be asked about the rest
 	all             bool // every public address is open
@@ -218,7 +224,8 @@ func (d *decider) verdict(h peer.Host, p ports) word {
 	_, about := r.Host().Prefix()
 	switch {
 	case ruled && r.Decision != policy.Allow:
-		if !about && h.Name == "" && !d.all && !listed { // one about everybody is about names first
+		opened := d.all || listed || slices.ContainsFunc(d.everybody, covers)
+		if !about && h.Name == "" && !opened { // one about everybody is about names first
 			return unsaid
 		}
 		if r.Decision == policy.Ask && d.asks {
@@ -260,31 +267,40 @@ func (r *rules) addresses(b *nft.Batch) {
 
 // redecide writes anew what is decided about addresses, in one moment, and answers what acts then. Where the kernel
 // does not take it no address is reached: what was taken back must not stay open.
-func (r *rules) redecide(list []decided) (now []decided, err error) {
+func (r *rules) redecide(list []decided, everybody []ports) (now []decided, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	write := func(list []decided) error {
-		r.decided = list
+	write := func(list []decided, everybody []ports) error {
+		r.decided, r.everybody = list, everybody
 		b := nft.NewBatch(table)
 		b.Empty(addressChain)
 		r.addresses(b)
+		if !r.limited {
+			b.Empty(everybodyChain)
+			r.toEverybody(b)
+		}
 		return r.c.Commit(b)
 	}
-	if err = write(list); err == nil {
+	if err = write(list, everybody); err == nil {
 		return list, nil
 	}
 	now = []decided{{to: netip.PrefixFrom(netip.IPv4Unspecified(), 0), word: refused},
 		{to: netip.PrefixFrom(netip.IPv6Unspecified(), 0), word: refused}}
-	return now, errors.Join(err, write(now))
+	return now, errors.Join(err, write(now, nil))
 }
 
-// decidedNow is what is decided about addresses by the rules of this moment.
-func (n *Network) decidedNow() []decided {
+// decidedNow is what is decided about addresses by the rules of this moment, and for what ports everybody is open.
+func (n *Network) decidedNow() (list []decided, everybody []ports) {
 	d := decider{asks: n.asks(), all: n.all(), now: time.Now()}
 	if n.o.Rules != nil {
 		d.rules = n.o.Rules()
 	}
-	return d.decideAddresses(n.o.Hosts, n.names.ledTo(d.now))
+	d.everybody = slices.DeleteFunc(n.ruled(d.rules.List), func(h peer.Pattern) bool { return !h.Any() })
+	list = d.decideAddresses(n.o.Hosts, n.names.ledTo(d.now))
+	for _, h := range d.everybody {
+		everybody = join(everybody, portsOf(h, false))
+	}
+	return list, everybody
 }
 
 // asks says whether somebody is asked about what is not listed. Where every address is open nothing waits.
@@ -294,14 +310,14 @@ func (n *Network) asks() bool { return n.o.Ask != nil && !n.all() }
 func (n *Network) redecide() error {
 	n.deciding.Lock()
 	defer n.deciding.Unlock()
-	list := n.decidedNow()
-	if slices.Equal(list, *n.decided.Load()) {
+	list, everybody := n.decidedNow()
+	if slices.Equal(list, *n.decided.Load()) && (n.rules == nil || slices.Equal(everybody, n.rules.everybody)) {
 		return nil
 	}
-	now, err := n.rules.redecide(list)
+	now, err := n.rules.redecide(list, everybody)
 	n.decided.Store(&now) // if not all of it acts, the next change is tried again
 	n.tellServed()
-	return err
+	return errors.Join(err, n.endTalks())
 }
 
 // deniesAll says whether no port of an address is left that rules do not refuse.
@@ -326,21 +342,19 @@ func (n *Network) deniesAll(a netip.Addr) bool {
 }
 
 // isDenied says whether a rule about the address itself refuses connections to it.
-func (n *Network) isDenied(at netip.AddrPort) bool {
-	d, ok := n.decidedAbout(at)
-	return ok && d.word == refused
-}
+func (n *Network) isDenied(at netip.AddrPort) bool { return n.decidedAbout(at, false) == refused }
 
-func (n *Network) decidedAbout(at netip.AddrPort) (decided, bool) {
+// decidedAbout is what is decided about an address and a port of TCP, or of UDP.
+func (n *Network) decidedAbout(at netip.AddrPort, udp bool) word {
 	if list := n.decided.Load(); list != nil {
 		for _, d := range *list {
 			if d.to.Contains(at.Addr()) && (d.ports == ports{} ||
-				!d.ports.udp && !d.ports.icmp && d.ports.contains(at.Port())) {
-				return d, true
+				d.ports.udp == udp && !d.ports.icmp && d.ports.contains(at.Port())) {
+				return d.word
 			}
 		}
 	}
-	return decided{}, false
+	return unsaid
 }
 
 // isOpened says whether a range is open that holds an address.

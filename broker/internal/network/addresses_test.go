@@ -69,6 +69,10 @@ func TestRulesAboutAddresses(t *testing.T) {
 			"10.0.0.1:443": "refuse", "10.0.0.2:443": "pass"}},
 		"everybody": {listed: []string{"10.0.0.0/8"}, user: []string{"deny *"}, want: map[string]string{
 			"10.0.0.2:443": "refuse", "192.0.2.1:443": ""}},
+		"everybody in the list": {listed: []string{"*:25-26"}, user: []string{"deny *:25"}, want: map[string]string{
+			"192.0.2.1:25": "refuse", "192.0.2.1:26": "", "10.0.0.1:26": ""}},
+		"everybody in the list, and a question": {listed: []string{"*:25-26"}, asks: true, user: []string{"ask *:25"},
+			want: map[string]string{"192.0.2.1:25": "ask", "192.0.2.1:26": ""}},
 		"everybody at a port, with all open": {all: true, asks: true, user: []string{"deny *:25", "allow 192.0.2.2:25"},
 			want: map[string]string{"192.0.2.1:25": "refuse", "192.0.2.1:26": "", "192.0.2.2:25": "pass"}},
 		"everybody at two ports, with all open": {all: true, user: []string{"deny *:25", "allow *:443"},
@@ -194,7 +198,7 @@ func TestRulesThatCannotBeWritten(t *testing.T) {
 	c.Close()
 	r := &rules{c: c}
 	list := []decided{{to: netip.MustParsePrefix("192.0.2.1/32"), word: passes}}
-	now, err := r.redecide(list)
+	now, err := r.redecide(list, nil)
 	if err == nil || slices.Equal(now, list) || !slices.Equal(now, r.decided) {
 		t.Fatalf("%v, %v", now, err)
 	}

@@ -79,6 +79,9 @@ func readAnswer(b []byte, q dnsmessage.Question, closed func(netip.Addr) bool) (
 	if len(a.records) == 0 {
 		a.ttl = noTTL
 	}
+	for i := range a.records { // nobody keeps an address for longer than it is open
+		a.records[i].Header.TTL = min(a.records[i].Header.TTL, a.ttl)
+	}
 	return a, nil
 }
 

@@ -71,15 +71,74 @@ func TestReadAnswer(t *testing.T) {
 			got.ttl != c.ttl {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
-	}
-	for _, s := range []string{"::1", "::ffff:127.0.0.1", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::",
-		"ff02::1"} {
-		if !closed(netip.MustParseAddr(s)) {
-			t.Errorf("%s is open", s)
+		for _, r := range got.records { // who keeps it longer would come to an address that is closed
+			if r.Header.TTL > got.ttl {
+				t.Errorf("%s: %v lives for %d s, and its address is open for %d", what, r.Header.Name, r.Header.TTL, got.ttl)
+			}
 		}
 	}
-	if closed(netip.MustParseAddr("2001:db8::1")) || closed(netip.MustParseAddr("192.0.2.1")) {
-		t.Error("a public address is closed")
+}
+
+// TestClosedInEveryForm: of IPv6 only what has been given out as public is open, and no spelling of an IPv4 address in
+// it: that would lead to private ones. The controls are public.
+func TestClosedInEveryForm(t *testing.T) {
+	for s, want := range map[string]bool{
+		"::1": true, "::": true, "fd00:ec2::254": true, "fe80::1": true, "fec0::1": true, "ff02::1": true, // IPv6's own
+		"::ffff:127.0.0.1": true, "::ffff:0:10.0.0.1": true, "::10.0.0.1": true, // mapped, translated, compatible
+		"64:ff9b::169.254.169.254": true, "64:ff9b:1::10.0.0.1": true, "64:ff9b:1:ffff::1": true, // NAT64
+		"2002:7f00:1::": true, "2002:a9fe:a9fe::1": true, "2001:0:a00:1::f5ff:fffe": true, // 6to4, Teredo
+		"100::1": true, "2001:2::1": true, "5f00::1": true, "4000::1": true, "8000::1": true, "e000::1": true, // no use yet
+		"192.88.99.1": false, "2001:db8::1": false, "192.0.2.1": false, "2001:4860:4860::8888": false, "2a00::1": false,
+		"2620:fe::fe": false, "3fff::1": false,
+	} {
+		if got := contains(closedPrefixes(), netip.MustParseAddr(s)); got != want {
+			t.Errorf("%s is closed: %t", s, got)
+		}
+	}
+}
+
+// TestQuestionCarriesNothing: what servers outside are asked has the name as everybody writes it: the case of letters,
+// and what else a program's question has, could carry data.
+func TestQuestionCarriesNothing(t *testing.T) {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	heard := make(chan []byte, 1)
+	go func() {
+		b := make([]byte, 999)
+		n, who, err := server.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		heard <- b[:n]
+		var m dnsmessage.Message
+		if m.Unpack(b[:n]) == nil {
+			m.Response, m.Answers = true, []dnsmessage.Resource{a("yes.test.", "192.0.2.1", 60)}
+			b, _ = m.Pack()
+			_, _ = server.WriteTo(b, who)
+		}
+	}()
+	r := judged(new(atomic.Int32), nil)
+	r.up = &nameserver.Servers{List: []netip.AddrPort{server.LocalAddr().(*net.UDPAddr).AddrPort()},
+		Timeout: 10 * time.Second}
+	q := dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true, AuthenticData: true},
+		Questions: []dnsmessage.Question{{Name: name("YeS.tEsT."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}},
+		Additionals: []dnsmessage.Resource{{Header: header("x.", dnsmessage.TypeTXT, 1),
+			Body: &dnsmessage.TXTResource{TXT: []string{"data"}}}}}
+	b, err := q.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, said dnsmessage.Message
+	if err := got.Unpack(r.answer(t.Context(), b, who{})); err != nil || len(got.Answers) != 1 ||
+		got.Questions[0] != q.Questions[0] {
+		t.Errorf("answered %+v, %v", got, err)
+	}
+	if err := said.Unpack(<-heard); err != nil || said.Questions[0].Name.String() != "yes.test." ||
+		len(said.Additionals) > 0 || said.AuthenticData {
+		t.Errorf("the server was asked %+v, %v", said, err)
 	}
 }
 

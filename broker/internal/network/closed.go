@@ -8,15 +8,17 @@ import (
 )
 
 // closedPrefixes are the addresses that nothing but a range in the list opens: the host itself, its neighbours,
-// services of a cloud's machines, and spellings of one family's addresses in the other's.
+// services of a cloud's machines, and spellings of one family's addresses in the other's. Of IPv6 that is all but
+// 2000::/3, which alone has been given out as public: spellings of IPv4 (::ffff:0:0/96, NAT64's 64:ff9b::/96 and
+// 64:ff9b:1::/48), local ones (fc00::/7, fe80::/10) and what has no use yet. In it lie Teredo (2001::/32), in IETF's
+// 2001::/23, and 6to4 (2002::/16).
 func closedPrefixes() []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range [...]string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 		"192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
 		"168.63.129.16/32", // public in form only: each machine of Azure has its host there, with its settings and secrets
-		"::/8", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2002::/16", "fc00::/7", "fe80::/10", "fec0::/10",
-		"ff00::/8",
+		"::/3", "2001::/23", "2002::/16", "4000::/2", "8000::/1",
 	} {
 		out = append(out, netip.MustParsePrefix(s))
 	}

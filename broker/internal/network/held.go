@@ -105,13 +105,27 @@ func (n *Network) openHeld(dst netip.AddrPort, f flow) (allowed bool, err error)
 func (n *Network) led(dst netip.AddrPort) (hosts []string) {
 	hosts = n.names.namesOf(dst.Addr())
 	address := dst.Addr().String()
+	if len(hosts) == 0 || len(hosts) > maxShared {
+		hosts = []string{address}
+	}
+	for _, alias := range n.aliasesAsked(dst, "") {
+		if !slices.Contains(hosts, alias) {
+			hosts = append(hosts, alias)
+		}
+	}
 	switch {
-	case len(hosts) == 0 || len(hosts) > maxShared:
-		return []string{address}
+	case hosts[0] == address:
 	case n.asksAbout(peer.Host{Addr: dst.Addr()}, dst.Port()):
 		return append([]string{address}, hosts...)
 	}
 	return hosts
+}
+
+// aliasesAsked are those by which a name, or with "" any, led to an address, and about which a rule asks there.
+func (n *Network) aliasesAsked(dst netip.AddrPort, of string) []string {
+	return slices.DeleteFunc(n.names.aliasesAt(dst.Addr(), of), func(alias string) bool {
+		return !n.asksAbout(peer.Host{Name: alias}, dst.Port())
+	})
 }
 
 // asksAbout says whether a rule asks about a name at a port, or about an address as such.

@@ -5,8 +5,10 @@ package network
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -32,8 +34,7 @@ const closedReason = "an address of the host or of a private network"
 
 // isClosedAt says whether an address that is closed is not open at a port of TCP: a range may open others of it alone.
 func (n *Network) isClosedAt(at netip.AddrPort) bool {
-	d, ok := n.decidedAbout(at)
-	return contains(*n.closed.Load(), at.Addr()) && !(ok && d.word == passes)
+	return contains(*n.closed.Load(), at.Addr()) && n.decidedAbout(at, false) != passes
 }
 
 // watchAddresses hears of addresses that the host is given or loses. The channel is closed at the context's end, and
@@ -80,9 +81,15 @@ func (n *Network) closeFresh() {
 	n.deciding.Lock()
 	n.tellServed()
 	n.deciding.Unlock()
-	if err := n.rules.close(fresh); err != nil {
+	if err := errors.Join(n.rules.close(fresh), n.endTalks()); err != nil {
 		n.lost("closing an address that this host was given: " + err.Error())
 	}
+}
+
+// haveIPv6 says whether the kernel has it.
+func haveIPv6() bool {
+	_, err := os.Stat("/proc/net/if_inet6")
+	return err == nil
 }
 
 // routesIPv6 says whether the host has a way out by IPv6.

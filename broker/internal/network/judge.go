@@ -5,8 +5,10 @@ package network
 import (
 	"context"
 	"slices"
+	"time"
 
 	"sbx.example/sbx/broker/internal/decide"
+	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
@@ -49,7 +51,7 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 		if v.Decision != decide.Allow {
 			return judgement{reason: v.Reason}
 		}
-		return judgement{allow: true, ports: n.answered(v, 443, true), once: !v.Life.Lasts(), made: made}
+		return judgement{allow: true, ports: n.answered(v, 443, true), once: !v.Life.Lasts(), until: v.Until, made: made}
 	}
 	n.o.Note(Event{Op: "lookup", Host: h.Name, By: n.refusedBy(w), Denied: true, Reason: "not in the list of hosts"})
 	return judgement{}
@@ -58,7 +60,11 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 // listed is what the list and the rules allow a name now, without a question.
 func (n *Network) listed(h peer.Host) judgement {
 	j := judgement{}
-	for _, p := range slices.Concat(n.o.Hosts, n.o.Ruled) {
+	ruled := n.o.Ruled
+	if n.o.Rules != nil && len(ruled) > 0 {
+		ruled = n.ruled(n.o.Rules().List)
+	}
+	for _, p := range slices.Concat(n.o.Hosts, ruled) {
 		if _, isRange := p.Prefix(); isRange || !p.MatchHost(h) || !n.stillStands(h, p) {
 			continue
 		}
@@ -81,14 +87,29 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 		port = 443
 	}
 	v := n.o.Stands(hostAsk(h.Name, port))
-	if p.UDP() || p.ICMP() { // rules about TCP say nothing of it, but who is denied is, and who may not hear
-		return v.Decision != decide.Deny && len(v.Labels) == 0
+	if p.UDP() || p.ICMP() { // what is open by TCP says nothing of it, but who is denied is, and who may not hear
+		return !n.denies(h, int(port)) && len(v.Labels) == 0
 	}
 	return v.Decision == decide.Allow
 }
 
+// ruled is what rules allowed at the start, and list, the rules in force, still does. Where nothing is decided anew it
+// stays.
+func (n *Network) ruled(list []policy.Rule) (out []peer.Pattern) {
+	now := time.Now()
+	for _, p := range n.o.Ruled {
+		if n.o.Stands == nil || slices.ContainsFunc(list, func(r policy.Rule) bool {
+			return r.Kind == policy.KindHost && r.Decision == policy.Allow && r.Host() == p &&
+				(r.Expires.IsZero() || now.Before(r.Expires))
+		}) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // Reconsider closes what a name opened that the rules of this moment do not allow any more. Connections that exist
-// stay.
+// stay; UDP has none.
 func (n *Network) Reconsider() {
 	n.rules.renew() // what is opened from here on was decided by the rules of this moment
 	n.follow()
@@ -111,7 +132,7 @@ func (n *Network) isOver(host string, to openedFor) bool {
 		return slices.ContainsFunc(to.ports(), func(p ports) bool {
 			return n.o.Stands(hostAsk(host, p.lo)).Decision != decide.Allow
 		})
-	case n.o.Stands != nil && n.o.Stands(hostAsk(host, 443)).Decision == decide.Deny:
+	case n.denies(h, 443):
 		return true
 	}
 	now := n.listed(h).ports
@@ -133,9 +154,15 @@ func (n *Network) Forget(name string) {
 
 func (n *Network) shut(name string) {
 	n.names.forgetAnswers(name)
-	for addr, keep := range n.names.forgetOpenings(name) {
+	gone := n.names.forgetOpenings(name)
+	for addr, keep := range gone {
 		if err := n.rules.shut(addr, keep); err != nil {
 			n.o.Note(Event{Op: "connect", Host: name, Addr: addr, Failed: true, Reason: err.Error()})
+		}
+	}
+	if len(gone) > 0 {
+		if err := n.endTalks(); err != nil {
+			n.o.Note(Event{Op: "connect", Host: name, Failed: true, Reason: err.Error()})
 		}
 	}
 }

@@ -55,9 +55,9 @@ func within(b *nft.Batch, own []nft.Expr) {
 	b.Rule("within", nft.Drop())
 }
 
-// tracked says whether the kernel has to track connections. It does where some are redirected; else nothing needs it
-// and each packet of a connection would pay for it: nobody inside can send segments but the kernel, which begins each
-// connection with a SYN.
+// tracked says whether the kernel has to track connections of TCP. It does where some are redirected; else nothing
+// needs it and each packet of a connection would pay for it: nobody inside can send segments but the kernel, which
+// begins each connection with a SYN. UDP goes by talks everywhere, of which single ones can be ended.
 func (r *rules) tracked() bool { return hasSNI(r.classes) }
 
 // knownOut lets out what belongs to connections that passed the rules behind it once.
@@ -68,8 +68,7 @@ func (r *rules) knownOut(b *nft.Batch) {
 			b.Rule("output", nft.Protocol(unix.IPPROTO_TCP), f.match, nft.Talk(f.len, true, flows+f.suffix), nft.Goto("pass"))
 		}
 	case r.tracked():
-		b.Rule("output", nft.Known(), nft.Goto("pass"))
-		return
+		b.Rule("output", nft.Protocol(unix.IPPROTO_TCP), nft.Known(), nft.Goto("pass"))
 	default:
 		b.Rule("output", nft.TCPFlags(syn, 0), nft.Goto("counted"))
 	}
@@ -93,11 +92,9 @@ func (r *rules) pass(b *nft.Batch) {
 			b.Rule("pass", nft.Protocol(unix.IPPROTO_TCP), f.match, nft.Note(f.len, flows+f.suffix, flowLife))
 		}
 	}
-	if r.limited || !r.tracked() {
-		for _, f := range families() {
-			b.Set(talks+f.suffix, f.kind<<12|13<<6|13, f.len+8, nft.Noting)
-			b.Rule("pass", nft.Protocol(unix.IPPROTO_UDP), f.match, nft.Note(f.len, talks+f.suffix, talkLife))
-		}
+	for _, f := range families() {
+		b.Set(talks+f.suffix, f.kind<<12|13<<6|13, f.len+8, nft.Noting)
+		b.Rule("pass", nft.Protocol(unix.IPPROTO_UDP), f.match, nft.Note(f.len, talks+f.suffix, talkLife))
 	}
 	b.Rule("pass", nft.Goto("counted"))
 }
@@ -110,19 +107,19 @@ func (r *rules) input(b *nft.Batch) {
 	b.BaseChain("input", "filter", nft.Input, nft.PrioAfter, false)
 	b.Rule("input", nft.EnteringLo(), nft.Accept())
 	if r.tracked() {
-		b.Rule("input", nft.Known(), nft.Goto("in"))
+		b.Rule("input", nft.Protocol(unix.IPPROTO_TCP), nft.Known(), nft.Goto("in"))
 	} else {
 		b.Rule("input", nft.TCPFlags(syn, 0), nft.Goto("in"))
 		b.Rule("input", nft.TCPFlags(syn|ack, syn|ack), nft.Goto("in"))
-		for _, f := range families() {
-			b.Rule("input", nft.Protocol(unix.IPPROTO_UDP), f.match, nft.Talk(f.len, false, talks+f.suffix), nft.Goto("in"))
-		}
-		// answers to ping, and why something did not arrive: the kernel looks for whose packet that was
-		for _, kind := range []byte{0, 3, 11, 12} {
-			b.Rule("input", nft.IPv4(), nft.ICMP(kind), nft.Goto("in"))
-		}
-		b.Rule("input", nft.IPv6(), nft.ICMPv6(1, 4), nft.Goto("in"))
-		b.Rule("input", nft.IPv6(), nft.ICMPv6(129, 129), nft.Goto("in"))
 	}
+	for _, f := range families() {
+		b.Rule("input", nft.Protocol(unix.IPPROTO_UDP), f.match, nft.Talk(f.len, false, talks+f.suffix), nft.Goto("in"))
+	}
+	// answers to ping, and why something did not arrive: the kernel looks for whose packet that was
+	for _, kind := range []byte{0, 3, 11, 12} {
+		b.Rule("input", nft.IPv4(), nft.ICMP(kind), nft.Goto("in"))
+	}
+	b.Rule("input", nft.IPv6(), nft.ICMPv6(1, 4), nft.Goto("in"))
+	b.Rule("input", nft.IPv6(), nft.ICMPv6(129, 129), nft.Goto("in"))
 	b.Rule("input", nft.IPv6(), nft.ICMPv6(134, 136), nft.Accept())
 }

@@ -195,6 +195,118 @@ func TestCrowdedOpeningsAreClosed(t *testing.T) {
 	}
 }
 
+// TestAliasesAreLedTo: a name that leads by another one is under rules about that one, too: what they deny is refused
+// and what they ask about is asked about, at ports that the first one opened. The control is no rule.
+func TestAliasesAreLedTo(t *testing.T) {
+	t.Parallel()
+	at := netip.MustParseAddrPort("192.0.2.1:25")
+	for name, c := range map[string]struct {
+		rules []string
+		want  word
+		asked string
+	}{
+		"no rule": {nil, unsaid, ""}, "a denied port": {[]string{"deny b.test:25"}, refused, ""},
+		"another port": {[]string{"deny b.test:26"}, unsaid, ""}, "a question": {[]string{"ask *.test:25"}, waits,
+			"a.test b.test c.test"},
+		"a question about the last": {[]string{"ask c.test:25"}, waits, "a.test c.test"},
+	} {
+		n, asked := asking(t, c.rules)
+		n.names.admit = func([]netip.Addr, judgement, time.Duration) error { return nil }
+		if _, err := n.names.open(t.Context(), peer.Host{Name: "a.test"}, who{}, answer{ttl: 60,
+			chain: []string{"b.test", "c.test"}, addrs: []netip.Addr{at.Addr()}},
+			judgement{allow: true, listed: true, ports: []ports{{lo: 1, hi: 99}}}); err != nil {
+			t.Fatal(err)
+		}
+		list, _ := n.decidedNow()
+		n.decided.Store(&list)
+		if got := n.decidedAbout(at, false); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if opened, _ := n.names.hasOpened("b.test", at); opened {
+			t.Errorf("%s: an alias has opened something by itself", name)
+		}
+		if c.want == waits {
+			_, _ = n.askAll(Program{}, n.led(at), at.Port())
+		}
+		if got := strings.Join(*asked, " "); got != c.asked {
+			t.Errorf("%s: asked about %q, want %q", name, got, c.asked)
+		}
+	}
+}
+
+// TestRuledAtThisMoment: what a rule opened at the start is open while there is such a rule, by UDP and ping, too. The
+// controls are the list, and a session that decides nothing anew.
+func TestRuledAtThisMoment(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rules  []string
+		static bool
+		listed bool
+		want   bool
+	}{
+		"it is there": {rules: []string{"allow a.test:53/udp"}, want: true}, "it is gone": {},
+		"another one":       {rules: []string{"allow a.test:54/udp"}},
+		"one that denies":   {rules: []string{"allow a.test:53/udp", "deny a.test:53"}},
+		"a list":            {listed: true, want: true},
+		"a list, denied":    {listed: true, rules: []string{"deny a.test:53"}},
+		"nothing is looked": {static: true, want: true},
+	} {
+		n, _ := asking(t, c.rules)
+		p, err := peer.ParsePattern("a.test:53/udp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.o.Ruled = []peer.Pattern{p}; c.listed {
+			n.o.Ruled, n.o.Hosts = nil, n.o.Ruled
+		}
+		n.o.Denied = func(h peer.Host, port int, _ bool) bool {
+			r, ok := n.o.Rules().Match(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect})
+			return ok && r.Decision == policy.Deny
+		}
+		if !c.static { // nobody is there to be asked: that is no word of a rule's
+			n.o.Stands = func(decide.Ask) decide.Verdict { return decide.Verdict{} }
+		}
+		if got := n.listed(peer.Host{Name: "a.test"}); got.allow != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestLookupIsOpenAsLongAsSaid: an answer about a name opens its addresses for no longer than it holds itself, whatever
+// the name's server says. The controls are an answer that holds for the session, and a server that says less.
+func TestLookupIsOpenAsLongAsSaid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		said decide.Verdict
+		ttl  uint32
+		want time.Duration
+	}{
+		"the session":       {decide.Verdict{Life: decide.Session}, maxTTL, maxTTL*time.Second + grace},
+		"a minute":          {decide.Verdict{Life: decide.Until, Until: time.Now().Add(time.Minute)}, maxTTL, time.Minute},
+		"an hour":           {decide.Verdict{Life: decide.Until, Until: time.Now().Add(time.Hour)}, 1, time.Second + grace},
+		"once":              {decide.Verdict{Life: decide.LifeOnce}, maxTTL, grace},
+		"it has just ended": {decide.Verdict{Life: decide.Until, Until: time.Now()}, maxTTL, time.Second},
+	} {
+		n, _ := asking(t, nil)
+		n.o.Ask = func(context.Context, decide.Ask) decide.Verdict {
+			c.said.Decision = decide.Allow
+			return c.said
+		}
+		var got time.Duration
+		n.names.admit = func(_ []netip.Addr, _ judgement, life time.Duration) error {
+			got = life
+			return nil
+		}
+		j := n.judgeName(t.Context(), peer.Host{Name: "a.test"}, who{})
+		if _, err := n.names.open(t.Context(), peer.Host{Name: "a.test"}, who{}, answer{ttl: c.ttl}, j); err != nil {
+			t.Fatal(err)
+		}
+		if got > c.want || got < c.want-10*time.Second {
+			t.Errorf("%s: open for %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestContactsByAllNames: whoever shares an address was in contact, unless the connection gave its name.
 func TestContactsByAllNames(t *testing.T) {
 	t.Parallel()

@@ -281,9 +281,9 @@ func (n *Network) setRules(to, log *os.File, classes []ports) error {
 	if n.o.Ask != nil {
 		n.rules.classes = append(n.rules.classes, ports{lo: 1, hi: 65535})
 	}
-	list := n.decidedNow()
+	list, everybody := n.decidedNow()
 	n.decided.Store(&list)
-	n.rules.decided = list
+	n.rules.decided, n.rules.everybody = list, everybody
 	if err := n.rules.setUp(&n.o, *n.closed.Load()); err != nil {
 		return fmt.Errorf("setting the sandbox's network rules: %w", err)
 	}
@@ -446,8 +446,3 @@ func (n *Network) Inside(pid int) { n.init.Store(int64(pid)) }
 
 // NameOf is the name that led to an address, "" if none did.
 func (n *Network) NameOf(a netip.Addr) string { return n.names.nameOf(a) }
-
-func haveIPv6() bool {
-	_, err := os.Stat("/proc/net/if_inet6")
-	return err == nil
-}

@@ -24,7 +24,8 @@ func together(names []string) string { return strings.Join(names, " ") }
 func (o opening) names() []string { return strings.Fields(o.name) }
 
 type openedFor struct {
-	listed, answered []ports // without a question, and by an answer
+	listed, answered []ports  // without a question, and by an answer
+	aliases          []string // see judgement
 	until            time.Time
 }
 
@@ -55,6 +56,11 @@ func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, li
 			to.listed = join(to.listed, j.ports)
 		} else {
 			to.answered = join(to.answered, j.ports)
+		}
+		for _, alias := range j.aliases {
+			if !slices.Contains(to.aliases, alias) {
+				to.aliases = append(slices.Clip(to.aliases), alias)
+			}
 		}
 		r.openings[o] = to
 	}
@@ -95,7 +101,7 @@ func join(a, b []ports) []ports {
 	return out
 }
 
-// ledTo are the names that led to addresses, which a program may still use.
+// ledTo are the names that led to addresses, which a program may still use, and their aliases.
 func (r *resolver) ledTo(now time.Time) (out []led) {
 	if r == nil { // nothing is served yet
 		return nil
@@ -103,7 +109,7 @@ func (r *resolver) ledTo(now time.Time) (out []led) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for o, to := range r.openings {
-		for _, name := range o.names() {
+		for _, name := range slices.Concat(o.names(), to.aliases) {
 			if name != o.addr.String() && to.until.After(now) {
 				out = append(out, led{opening{name, o.addr}, to.ports()})
 			}
@@ -113,6 +119,35 @@ func (r *resolver) ledTo(now time.Time) (out []led) {
 		return cmp.Or(cmp.Compare(a.name, b.name), a.addr.Compare(b.addr))
 	})
 	return out
+}
+
+// aliasesAt are the aliases by which names led to an address; of one name, or with "" of all.
+func (r *resolver) aliasesAt(a netip.Addr, of string) (out []string) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for o, to := range r.openings {
+		if o.addr == a && to.until.After(now) && (of == "" || slices.Contains(o.names(), of)) {
+			out = append(out, to.aliases...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// hasTalked says whether some name has led to an address and was allowed the port of UDP there. How long ago that was
+// is not asked: what goes on between two ports outlives the answer that led there.
+func (r *resolver) hasTalked(at netip.AddrPort) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for o, to := range r.openings {
+		if o.addr == at.Addr() && slices.ContainsFunc(to.ports(), func(p ports) bool {
+			return p.udp && p.contains(at.Port())
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func later(a, b time.Time) time.Time {

@@ -152,6 +152,9 @@ func (p *passage) ask(name string, answered bool) decide.Verdict {
 	if !answered && p.n.asksAbout(peer.Host{Name: name}, p.to.Port()) {
 		hosts = append(hosts, name)
 	}
+	if !answered {
+		hosts = append(hosts, p.n.aliasesAsked(p.to, name)...)
+	}
 	if len(hosts) == 0 {
 		return decide.Verdict{Decision: decide.Allow}
 	}

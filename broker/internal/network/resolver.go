@@ -52,9 +52,26 @@ type judgement struct {
 	ports  []ports
 	wild   string // the part of a wildcard pattern that the name lies below
 	once   bool
-	listed bool // without a question
+	until  time.Time // when an answer ends by itself
+	listed bool      // without a question
 	reason string
 	made   int // see rules.admit
+	// aliases are the names that the name leads to, and to whose addresses it does. They open nothing, but rules about
+	// them hold there.
+	aliases []string
+}
+
+// life is for how long an address of an answer is open whose records live for ttl seconds: no longer than what a person
+// has said.
+func (j judgement) life(ttl uint32) time.Duration {
+	life := time.Duration(ttl)*time.Second + grace
+	switch {
+	case j.once:
+		return min(life, grace)
+	case !j.until.IsZero():
+		return max(time.Second, min(life, time.Until(j.until)))
+	}
+	return life
 }
 
 type key struct {
@@ -155,7 +172,8 @@ func (r *resolver) resolve(ctx context.Context, q dnsmessage.Question, w who) an
 		return answer{code: dnsmessage.RCodeServerFailure}
 	}
 	r.mu.Lock()
-	e.a, e.expires, e.ports, e.failed = a, time.Now().Add(time.Duration(a.ttl)*time.Second), j.ports, false
+	e.a, e.expires = a, time.Now().Add(min(time.Duration(a.ttl)*time.Second, j.life(a.ttl)))
+	e.ports, e.failed = j.ports, false
 	r.mu.Unlock()
 	return a
 }
@@ -199,6 +217,11 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 		r.sent[name.Name] = true
 	}
 	r.mu.Unlock()
+	plain, err := dnsmessage.NewName(name.Name + ".") // upper and lower case can carry data
+	if err != nil {
+		return failed, false
+	}
+	q.Name = plain
 	b, err := r.up.Ask(ctx, q)
 	if err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})
@@ -211,13 +234,14 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 	if err != nil {
 		return failed, false
 	}
-	for _, c := range a.chain {
+	for i, c := range a.chain {
 		h, err := peer.Parse(c)
 		if err != nil || r.denied(h) {
 			r.note(Event{Op: "lookup", Host: name.Name, By: r.by(w), Denied: true, Reason: "it is an alias of " +
 				strings.ToLower(c) + ", which a rule denies"})
 			return answer{code: dnsmessage.RCodeNameError}, false
 		}
+		a.chain[i] = h.Name
 	}
 	if len(a.refused) > 0 {
 		r.note(Event{Op: "lookup", Host: name.Name, Addr: a.refused[0], By: r.by(w), Denied: true,
@@ -232,8 +256,9 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 // open opens what an answer holds before anybody hears it, by a judgement that stands: while a server or a person was
 // waited for, another may have become due.
 func (r *resolver) open(ctx context.Context, name peer.Host, w who, a answer, j judgement) (judgement, error) {
-	life := time.Duration(a.ttl)*time.Second + grace
 	for {
+		j.aliases = a.chain
+		life := j.life(a.ttl)
 		r.recordOpened(name.Name, a.addrs, j, life) // before the address is open
 		err := r.admit(a.addrs, j, life)
 		if err == nil {

@@ -62,10 +62,12 @@ type rules struct {
 	c       *nft.Conn
 	classes []ports // what names are open for; class i has the sets ci-4 and ci-6
 	decided []decided
-	limited bool // see Limit
-	made    int  // how often the table was made
-	mu      sync.Mutex
-	open    map[string]time.Time // set and key → when the kernel drops it
+	// everybody are the ports that are open at each address that is not closed
+	everybody []ports
+	limited   bool // see Limit
+	made      int  // how often the table was made
+	mu        sync.Mutex
+	open      map[string]time.Time // set and key → when the kernel drops it
 }
 
 // hostAddrs are sets of addresses that the host has been given since the rules were made.
@@ -138,7 +140,9 @@ func (r *rules) make(o *Options, closed []netip.Prefix, own []nft.Expr) error {
 	}
 	r.closing(b, closed)
 	if !r.limited {
-		r.everybody(b, o)
+		b.Chain(everybodyChain)
+		r.toEverybody(b)
+		b.Rule("output", nft.Jump(everybodyChain))
 	}
 	switch {
 	case asks:
@@ -215,15 +219,11 @@ func (r *rules) answers(b *nft.Batch, o *Options, chain string) {
 	b.Rule(chain, nft.Goto("refuse"))
 }
 
-// everybody are the rules by which each address passes that is not closed.
-func (r *rules) everybody(b *nft.Batch, o *Options) {
-	for _, h := range slices.Concat(o.Hosts, o.Ruled) {
-		if h.Any() {
-			for _, q := range portsOf(h, false) {
-				b.Rule("output", nft.IPv4(), q.match(false), nft.Goto("pass"))
-				b.Rule("output", nft.IPv6(), q.match(true), nft.Goto("pass"))
-			}
-		}
+// toEverybody writes by which rules each address passes that is not closed.
+func (r *rules) toEverybody(b *nft.Batch) {
+	for _, p := range r.everybody {
+		b.Rule(everybodyChain, nft.IPv4(), p.match(false), nft.Goto("pass"))
+		b.Rule(everybodyChain, nft.IPv6(), p.match(true), nft.Goto("pass"))
 	}
 }
 

@@ -60,7 +60,7 @@ func TestServedIsToldOfPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.o.Hosts, n.o.Ruled = []peer.Pattern{p}, []peer.Pattern{old}
-	list := n.decidedNow()
+	list, _ := n.decidedNow()
 	n.decided.Store(&list)
 	for at, want := range map[string]string{"10.0.0.3:8443": "pass", "10.0.0.3:443": "", "10.0.0.1:8443": "",
 		"10.0.0.2:8443": "deny", "10.9.0.1:443": ""} {

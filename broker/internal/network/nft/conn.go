@@ -4,6 +4,7 @@ package nft
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -190,6 +191,30 @@ func (c *Conn) Dump(table, set string) ([]Counted, error) {
 			}
 		}
 	}
+}
+
+// Prune takes what may not stay out of a set that rules fill. It looks again until there is none left: a packet that
+// was on its way puts its element in once more, and one whose time is just up makes the kernel refuse all.
+func (c *Conn) Prune(table, set string, stays func(key []byte) bool) error {
+	for range 100 {
+		list, err := c.Dump(table, set)
+		if err != nil {
+			return err
+		}
+		b := NewBatch(table)
+		for _, e := range list {
+			if !stays(e.Key) {
+				b.Remove(set, e.Key)
+			}
+		}
+		if len(b.msgs) == 0 {
+			return nil
+		}
+		if err := c.Commit(b); err != nil && !errors.Is(err, syscall.ENOENT) {
+			return err
+		}
+	}
+	return &Error{"clearing " + set, syscall.EBUSY} // some rule fills it all the time
 }
 
 func elements(b []byte) (out []Counted) {

@@ -118,6 +118,34 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// TestPrune: what may not stay goes, and the rest stays as it is; there may be nothing.
+func TestPrune(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	c, b := socket(t), NewBatch("t")
+	b.Table()
+	b.Set("four", 7, 4, Timed)
+	for i := range byte(200) {
+		b.Element("four", []byte{192, 0, 2, i}, time.Hour)
+	}
+	if err := c.Commit(b); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.Prune("t", "four", func(key []byte) bool { return key[3]%2 == 0 }); err != nil {
+			t.Fatal(err)
+		}
+		list, err := c.Dump("t", "four")
+		if err != nil || len(list) != 100 || slices.ContainsFunc(list, func(e Counted) bool { return e.Key[3]%2 != 0 }) {
+			t.Errorf("%d are left, %v", len(list), err)
+		}
+	}
+	if err := c.Prune("t", "none", func([]byte) bool { return false }); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("a set that is not there: %v", err)
+	}
+}
+
 func TestElementsComeAndGo(t *testing.T) {
 	if !apart(t) {
 		return
