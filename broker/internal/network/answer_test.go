@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -199,6 +200,20 @@ func TestWhatIsNotAllowedIsNotLookedUp(t *testing.T) {
 	}
 	if b := r.answer(context.Background(), []byte("short"), who{}); b != nil {
 		t.Errorf("a message that is none is answered: %x", b)
+	}
+}
+
+// TestLongestName: what can be asked can be asked on.
+func TestLongestName(t *testing.T) {
+	r := judged(new(atomic.Int32), nil)
+	r.judge = func(context.Context, peer.Host, who) judgement { return judgement{allow: true} }
+	long := strings.Repeat(strings.Repeat("a", 63)+".", 3) + strings.Repeat("a", 61) + "." // 255 bytes in a message
+	for n, want := range map[string]int{long: 1, "_dmarc.Xn--a.test.": 1, "a b.test.": 0, "ä.test.": 0} {
+		r.sent = map[string]bool{}
+		if b := r.answer(t.Context(), question(t, n, dnsmessage.TypeA, dnsmessage.ClassINET), who{}); b == nil ||
+			len(r.sent) != want {
+			t.Errorf("%s: answered with %x, sent on: %v", n, b, r.sent)
+		}
 	}
 }
 

@@ -101,16 +101,17 @@ func (n *Network) openHeld(dst netip.AddrPort, f flow) (allowed bool, err error)
 }
 
 // led are those that a connection to an address may be meant for, which nobody can tell: all names that led there, and
-// the address where none did, where there are too many, or where a rule asks about it.
+// the address where none did, where there are too many, or where a rule asks about it. Names that a rule asks about are
+// never too many: by others that lead there it would be passed over.
 func (n *Network) led(dst netip.AddrPort) (hosts []string) {
 	hosts = n.names.namesOf(dst.Addr())
 	address := dst.Addr().String()
 	if len(hosts) == 0 || len(hosts) > maxShared {
 		hosts = []string{address}
 	}
-	for _, alias := range n.aliasesAsked(dst, "") {
-		if !slices.Contains(hosts, alias) {
-			hosts = append(hosts, alias)
+	for _, name := range n.namesAsked(dst, "") {
+		if !slices.Contains(hosts, name) {
+			hosts = append(hosts, name)
 		}
 	}
 	switch {
@@ -121,25 +122,32 @@ func (n *Network) led(dst netip.AddrPort) (hosts []string) {
 	return hosts
 }
 
-// aliasesAsked are those by which a name, or with "" any, led to an address, and about which a rule asks there.
-func (n *Network) aliasesAsked(dst netip.AddrPort, of string) []string {
-	return slices.DeleteFunc(n.names.aliasesAt(dst.Addr(), of), func(alias string) bool {
-		return !n.asksAbout(peer.Host{Name: alias}, dst.Port())
+// namesAsked are those of ledAt about which a rule asks that is not about everybody.
+func (n *Network) namesAsked(dst netip.AddrPort, of string) []string {
+	return slices.DeleteFunc(n.names.ledAt(dst.Addr(), of), func(name string) bool {
+		r, ok := n.asking(peer.Host{Name: name}, dst.Port())
+		return !ok || r.Any()
 	})
 }
 
 // asksAbout says whether a rule asks about a name at a port, or about an address as such.
 func (n *Network) asksAbout(h peer.Host, port uint16) bool {
+	p, ok := n.asking(h, port)
+	_, about := p.Prefix()
+	return ok && (about || h.Name != "")
+}
+
+// asking is whom the rule is about that asks about a host at a port.
+func (n *Network) asking(h peer.Host, port uint16) (p peer.Pattern, ok bool) {
 	if n.o.Rules == nil || !n.asks() {
-		return false
+		return p, false
 	}
 	match := n.o.Rules().Match
 	if match == nil {
-		return false
+		return p, false
 	}
 	r, ok := match(policy.Query{Kind: policy.KindHost, Host: h, Port: int(port), Access: policy.Connect, Now: time.Now()})
-	_, about := r.Host().Prefix()
-	return ok && r.Decision == policy.Ask && (about || h.Name != "")
+	return r.Host(), ok && r.Decision == policy.Ask
 }
 
 // askAll asks about each host: the verdict allows if all of them do, no more than each of them and for no longer.

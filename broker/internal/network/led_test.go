@@ -88,8 +88,10 @@ func TestHeldConnectionIsOfAllThatLedThere(t *testing.T) {
 		want         string
 	}{
 		"no name": {want: "192.0.2.1"}, "one name": {names: []string{"a.test", "a.test"}, want: "a.test"},
-		"two names": {names: []string{"a.test", "b.test", "a.test"}, want: "b.test a.test"},
-		"too many":  {names: many, want: "192.0.2.1"},
+		"two names":                      {names: []string{"a.test", "b.test", "a.test"}, want: "b.test a.test"},
+		"too many":                       {names: many, want: "192.0.2.1"},
+		"too many, and a rule about one": {rules: []string{"ask a.test:22"}, names: many, want: "192.0.2.1 a.test"},
+		"too many, and about everybody":  {rules: []string{"ask *:22"}, names: many, want: "192.0.2.1"},
 		"a rule about the address": {rules: []string{"ask 192.0.2.0/24:22"}, names: []string{"a.test"},
 			want: "192.0.2.1 a.test"},
 		"a rule about another port": {rules: []string{"ask 192.0.2.1:80"}, names: []string{"a.test"}, want: "a.test"},

@@ -57,11 +57,7 @@ func (r *resolver) recordOpened(name string, addrs []netip.Addr, j judgement, li
 		} else {
 			to.answered = join(to.answered, j.ports)
 		}
-		for _, alias := range j.aliases {
-			if !slices.Contains(to.aliases, alias) {
-				to.aliases = append(slices.Clip(to.aliases), alias)
-			}
-		}
+		to.aliases = join(to.aliases, j.aliases)
 		r.openings[o] = to
 	}
 }
@@ -91,7 +87,7 @@ func (r *resolver) firstToEnd() (name string) {
 }
 
 // join is a with what of b is not in it; a stays as it is.
-func join(a, b []ports) []ports {
+func join[T comparable](a, b []T) []T {
 	out := slices.Clone(a)
 	for _, p := range b {
 		if !slices.Contains(out, p) {
@@ -121,14 +117,19 @@ func (r *resolver) ledTo(now time.Time) (out []led) {
 	return out
 }
 
-// aliasesAt are the aliases by which names led to an address; of one name, or with "" of all.
-func (r *resolver) aliasesAt(a netip.Addr, of string) (out []string) {
+// ledAt are the names that led to an address which a program may still use, and their aliases: of one name, or with ""
+// of all. Unlike those of namesOf none is ever left out.
+func (r *resolver) ledAt(a netip.Addr, of string) (out []string) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for o, to := range r.openings {
-		if o.addr == a && to.until.After(now) && (of == "" || slices.Contains(o.names(), of)) {
-			out = append(out, to.aliases...)
+		switch {
+		case o.addr != a || !to.until.After(now):
+		case of == "":
+			out = append(append(out, o.names()...), to.aliases...)
+		case slices.Contains(o.names(), of):
+			out = append(append(out, of), to.aliases...)
 		}
 	}
 	slices.Sort(out)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -153,7 +154,7 @@ func (p *passage) ask(name string, answered bool) decide.Verdict {
 		hosts = append(hosts, name)
 	}
 	if !answered {
-		hosts = append(hosts, p.n.aliasesAsked(p.to, name)...)
+		hosts = append(hosts, slices.DeleteFunc(p.n.namesAsked(p.to, name), func(n string) bool { return n == name })...)
 	}
 	if len(hosts) == 0 {
 		return decide.Verdict{Decision: decide.Allow}

@@ -217,11 +217,7 @@ func (r *resolver) fetch(ctx context.Context, q dnsmessage.Question, name peer.H
 		r.sent[name.Name] = true
 	}
 	r.mu.Unlock()
-	plain, err := dnsmessage.NewName(name.Name + ".") // upper and lower case can carry data
-	if err != nil {
-		return failed, false
-	}
-	q.Name = plain
+	q.Name = dnsmessage.MustNewName(name.Name + ".") // upper and lower case can carry data; a name has at most 253 bytes
 	b, err := r.up.Ask(ctx, q)
 	if err != nil {
 		r.note(Event{Op: "lookup", Host: name.Name, Failed: true, Reason: err.Error()})

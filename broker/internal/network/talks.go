@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // UDP has no connections that could stay when the rule or the answer goes that let them out: each datagram is an access
@@ -38,12 +39,7 @@ func (n *Network) mayTalk(to netip.AddrPort) bool {
 func (r *rules) isForEverybody(to netip.AddrPort) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.everybody {
-		if p.udp && p.contains(to.Port()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.everybody, func(p ports) bool { return p.udp && p.contains(to.Port()) })
 }
 
 // endTalks takes out of talks what may not stay.
