@@ -3,6 +3,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -59,7 +60,7 @@ func (n *Network) judgeName(ctx context.Context, h peer.Host, w who) judgement {
 
 // listed is what the list and the rules allow a name now, without a question.
 func (n *Network) listed(h peer.Host) judgement {
-	j := judgement{}
+	j, exact := judgement{}, false
 	ruled := n.o.Ruled
 	if n.o.Rules != nil && len(ruled) > 0 {
 		ruled = n.ruled(n.o.Rules().List)
@@ -72,7 +73,12 @@ func (n *Network) listed(h peer.Host) judgement {
 		j.ports = append(j.ports, portsOf(p, n.o.SNI)...)
 		if p.Wide() || p.Below() != "" {
 			j.wild = p.String()
+		} else {
+			exact = true // it is no new name
 		}
+	}
+	if exact {
+		j.wild = ""
 	}
 	return j
 }
@@ -83,10 +89,7 @@ func (n *Network) stillStands(h peer.Host, p peer.Pattern) bool {
 		return true
 	}
 	port, _ := p.Ports()
-	if port == 0 {
-		port = 443
-	}
-	v := n.o.Stands(hostAsk(h.Name, port))
+	v := n.o.Stands(hostAsk(h.Name, cmp.Or(port, 443)))
 	if p.UDP() || p.ICMP() { // what is open by TCP says nothing of it, but who is denied is, and who may not hear
 		return !n.denies(h, int(port)) && len(v.Labels) == 0
 	}
@@ -132,7 +135,7 @@ func (n *Network) isOver(host string, to openedFor) bool {
 		return slices.ContainsFunc(to.ports(), func(p ports) bool {
 			return n.o.Stands(hostAsk(host, p.lo)).Decision != decide.Allow
 		})
-	case n.denies(h, 443):
+	case n.denies(h, 0): // what rules deny of some ports alone is in decided
 		return true
 	}
 	now := n.listed(h).ports

@@ -3,6 +3,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -245,8 +246,11 @@ func TestRuledAtThisMoment(t *testing.T) {
 		static bool
 		listed bool
 		want   bool
+		of     string // instead of UDP
 	}{
-		"it is there": {rules: []string{"allow a.test:53/udp"}, want: true}, "it is gone": {},
+		"ping, denied at a port": {of: "a.test/icmp", listed: true, rules: []string{"deny a.test:443"}, want: true},
+		"ping, denied":           {of: "a.test/icmp", listed: true, rules: []string{"deny a.test"}},
+		"it is there":            {rules: []string{"allow a.test:53/udp"}, want: true}, "it is gone": {},
 		"another one":       {rules: []string{"allow a.test:54/udp"}},
 		"one that denies":   {rules: []string{"allow a.test:53/udp", "deny a.test:53"}},
 		"a list":            {listed: true, want: true},
@@ -254,7 +258,7 @@ func TestRuledAtThisMoment(t *testing.T) {
 		"nothing is looked": {static: true, want: true},
 	} {
 		n, _ := asking(t, c.rules)
-		p, err := peer.ParsePattern("a.test:53/udp")
+		p, err := peer.ParsePattern(cmp.Or(c.of, "a.test:53/udp"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +266,8 @@ func TestRuledAtThisMoment(t *testing.T) {
 			n.o.Ruled, n.o.Hosts = nil, n.o.Ruled
 		}
 		n.o.Denied = func(h peer.Host, port int, _ bool) bool {
-			r, ok := n.o.Rules().Match(policy.Query{Kind: policy.KindHost, Host: h, Port: port, Access: policy.Connect})
+			r, ok := n.o.Rules().Match(policy.Query{Kind: policy.KindHost, Host: h, Port: cmp.Or(port, 80),
+				Access: policy.Connect})
 			return ok && r.Decision == policy.Deny
 		}
 		if !c.static { // nobody is there to be asked: that is no word of a rule's
@@ -305,6 +310,28 @@ func TestLookupIsOpenAsLongAsSaid(t *testing.T) {
 		}
 		if got > c.want || got < c.want-10*time.Second {
 			t.Errorf("%s: open for %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestListedNameIsNoNewOne: a name that is listed itself is not counted among the new ones below a wildcard, whichever
+// comes first. The control is another name.
+func TestListedNameIsNoNewOne(t *testing.T) {
+	t.Parallel()
+	for _, list := range [][]string{{"*.test", "a.test"}, {"a.test", "*.test"}} {
+		n, _ := asking(t, nil)
+		for _, text := range list {
+			p, err := peer.ParsePattern(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.o.Hosts = append(n.o.Hosts, p)
+		}
+		if j := n.listed(peer.Host{Name: "a.test"}); !j.allow || j.wild != "" {
+			t.Errorf("%v: %+v", list, j)
+		}
+		if j := n.listed(peer.Host{Name: "b.test"}); !j.allow || j.wild != "*.test" {
+			t.Errorf("%v: another name: %+v", list, j)
 		}
 	}
 }
