@@ -65,6 +65,7 @@ func forArch(arch Arch, t Toggles) Policy {
 	b.devices()
 	b.ioctls()
 	b.leases()
+	b.packets(arch)
 	b.sockets()
 	b.processes()
 	b.cores()

@@ -227,7 +227,12 @@ func TestDefault(t *testing.T) {
 		{"fcntl", Toggles{Containers: true}, [6]uint64{0, 1040}, Errno(EINVAL)}, // F_SETDELEG
 		{"fcntl", Toggles{}, [6]uint64{0, 1025}, Allow},
 		{"fcntl", Toggles{}, [6]uint64{0, 6}, Allow},
-		{"fcntl", Nested(), [6]uint64{0, 1024}, Allow}, // bubblewrap's caller has them
+		{"fcntl", Nested(), [6]uint64{0, 1024}, Allow},                     // bubblewrap's caller has them
+		{"fcntl", Toggles{}, [6]uint64{1, 4, 0o240000 | 1}, Errno(EINVAL)}, // F_SETFL, O_DIRECT of both
+		{"fcntl", Toggles{}, [6]uint64{1, 7<<32 | 4, 7<<32 | 0o240000}, Errno(EINVAL)},
+		{"fcntl", Toggles{}, [6]uint64{1, 4, 0o4000 | 0o2000 | 1}, Allow}, // O_NONBLOCK, O_APPEND
+		{"fcntl", Toggles{}, [6]uint64{1, 3, 0o240000}, Allow},            // F_GETFL
+		{"fcntl", Nested(), [6]uint64{1, 4, 0o240000}, Allow},
 		{"ioctl", Toggles{}, [6]uint64{0, 0x5401}, Allow},
 		{"ioctl", Toggles{}, [6]uint64{0, 0x540e}, Allow},
 		{"ioctl", Toggles{}, [6]uint64{0, 0x5412}, eperm},
@@ -372,6 +377,31 @@ func TestDefault(t *testing.T) {
 			}
 			if got, _, err := Eval(prog, d); err != nil || got != c.want {
 				t.Errorf("%s %s %#x with %+v: %v %v, want %v", a, c.call, c.args, c.t, got, err, c.want)
+			}
+		}
+	}
+}
+
+// TestPackets: O_DIRECT has another number where O_DIRECTORY has its own.
+func TestPackets(t *testing.T) {
+	for arch, direct := range map[Arch]uint64{AMD64: 0o40000, I386: 0o40000, ARM64: 0o200000, ARM: 0o200000} {
+		of := AMD64
+		if arch == ARM64 || arch == ARM {
+			of = ARM64
+		}
+		prog, err := Compile(Default(of, Toggles{Multiarch: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nr, _ := Number(arch, "fcntl")
+		for _, flag := range []uint64{0o40000, 0o200000} {
+			want := Action(Allow)
+			if flag == direct {
+				want = Errno(EINVAL)
+			}
+			got, _, err := Eval(prog, Data{Nr: int32(nr), Arch: uint32(arch), Args: [6]uint64{1, 4, flag}})
+			if err != nil || got != want {
+				t.Errorf("%s %#o: %v %v, want %v", arch, flag, got, err, want)
 			}
 		}
 	}

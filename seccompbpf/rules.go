@@ -42,6 +42,22 @@ func (b *builder) leases() {
 	}
 }
 
+// packets refuses O_DIRECT for what is open already. A pipe that the caller handed in is still the caller's when the
+// program has ended. What others write into it then would be packets: a shell, which reads byte by byte, gets one byte
+// of each, and the kernel drops the rest. Of such a file their writes would fail. EINVAL is the kernel's word where a
+// file cannot do it. Who wants it opens the file so, or makes the pipe so.
+func (b *builder) packets(arch Arch) {
+	const setFlags = 4
+	direct := uint64(0o40000)
+	if arch == ARM64 || arch == ARM {
+		direct = 0o200000
+	}
+	if !b.t.Bwrap {
+		b.add(Errno(EINVAL), "packets in a pipe of the caller's lose what others write into it later",
+			[]Cond{{Arg: 1, Op: Eq, Value: setFlags}, {Arg: 2, Op: AnyBits, Mask: direct}}, "fcntl", "fcntl64")
+	}
+}
+
 // devices refuses block and character nodes; 0:0 is an overlay whiteout and harmless.
 func (b *builder) devices() {
 	const why = "a device node is a door into the kernel"
