@@ -88,7 +88,7 @@ func (h *Helper) startBubblewrap(p *plan.Plan, std stage.Stdio, hooks child.Hook
 	if err != nil {
 		return nil, err
 	}
-	parent := sync.OnceFunc(func() { _, _ = b.proc.Wait() })
+	parent := sync.OnceFunc(b.wait)
 	go parent()
 	if err = b.instruct(p, std, hooks.Cloned); err != nil {
 		_ = b.proc.Kill()
@@ -164,6 +164,16 @@ func (h *Helper) execBubblewrap(tail *os.File) (b *outside, err error) {
 		return nil, fmt.Errorf("starting %s: %w", h.Path, err)
 	}
 	return b, nil
+}
+
+// wait waits for bubblewrap and ends what is left of it. Its child asks late to die with it: where somebody kills
+// bubblewrap before, the child waits for ever, and holds the socket to process 1. Until bubblewrap is reaped the number
+// of its process group is nobody else's.
+func (b *outside) wait() {
+	for unix.Waitid(unix.P_PID, b.proc.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	_ = unix.Kill(-b.proc.Pid, unix.SIGKILL)
+	_, _ = b.proc.Wait()
 }
 
 // instruct gives bubblewrap its arguments and process 1 the descriptors of the program, once it is where it belongs.
