@@ -316,8 +316,9 @@ func RemoveTree(top string) error {
 	return err
 }
 
-// openTree lets every directory of a tree be read and written. Who puts a link in the place of one meanwhile leads to
-// nothing outside of the tree.
+// openTree lets every directory of a tree be read and written, and moves each into top itself: programs can make more
+// of them in each other than a process has descriptors, and to come to each from the top takes ever longer. Who puts a
+// link in the place of one meanwhile leads to nothing outside of the tree.
 func openTree(top string) {
 	_ = os.Chmod(top, 0o700)
 	root, err := os.OpenRoot(top)
@@ -325,12 +326,36 @@ func openTree(top string) {
 		return
 	}
 	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = root.Chmod(p, 0o700)
+	moved := NewID() // no name that a program knew
+	for n, dirs := 0, directories(root, "."); len(dirs) > 0; {
+		dir := dirs[len(dirs)-1]
+		dirs = dirs[:len(dirs)-1]
+		_ = root.Chmod(dir, 0o700)
+		for _, name := range directories(root, dir) {
+			n++
+			below, to := dir+"/"+name, fmt.Sprintf("%s%d", moved, n)
+			_ = root.Chmod(below, 0o700) // its .. changes
+			if root.Rename(below, to) == nil {
+				dirs = append(dirs, to)
+			}
 		}
+	}
+}
+
+// directories are the names of those in one.
+func directories(root *os.Root, dir string) (names []string) {
+	f, err := root.Open(dir)
+	if err != nil {
 		return nil
-	})
+	}
+	defer f.Close()
+	list, _ := f.ReadDir(-1)
+	for _, e := range list {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
 }
 
 // removeEmpty removes layers into which nothing was written, which is most of them, with one call for each folder that

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,44 @@ func TestDiscardLeavesNothing(t *testing.T) {
 	s.Discard()
 	if list, _ := os.ReadDir(root); len(list) > 0 {
 		t.Errorf("left: %v", list)
+	}
+}
+
+// TestRemoveDeepTree: more directories in each other than there are descriptors go as well, whatever their modes are.
+func TestRemoveDeepTree(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	deep := func() string {
+		top := filepath.Join(t.TempDir(), "top")
+		for range 5 { // in pieces: a path has 4096 bytes
+			bottom, outer := top+strings.Repeat("/d", 100), top+"-outer"
+			if err := errors.Join(os.MkdirAll(bottom, 0o700), os.Chmod(bottom, 0o500), os.Mkdir(outer, 0o700),
+				os.Rename(top, outer+"/d"), os.Rename(outer, top)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return top
+	}
+	top, control := deep(), deep()
+	low := limit
+	low.Cur = 64
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+		_ = RemoveTree(control)
+	}()
+	if err := os.RemoveAll(control); !errors.Is(err, unix.EMFILE) {
+		t.Errorf("the control was removed without more descriptors: %v", err)
+	}
+	if err := RemoveTree(top); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(top); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
 	}
 }
 
