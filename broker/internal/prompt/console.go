@@ -148,8 +148,9 @@ func (c *Console) EndOutput() {
 	c.write.Lock()
 	defer c.write.Unlock()
 	b := bytes.NewBuffer(c.rest)
-	if c.rest = nil; c.scan.altered {
-		b.WriteString(Known + itself + c.scan.outside)
+	c.rest = nil
+	if as := c.scan.unaltered(); as != "" {
+		b.WriteString(Known + as)
 	}
 	_, _ = c.Out.Write(b.Bytes())
 }
@@ -258,11 +259,8 @@ func (c *Console) Size() (cols, rows int) {
 
 // ready brings the terminal to where it shows text as it is, below the cursor for rows of it.
 func (c *Console) ready(b *bytes.Buffer, rows int) {
-	b.WriteString(abandon + seen)
+	b.WriteString(abandon + seen + c.scan.unaltered())
 	c.scan.state = ground // a string may have been too long to be kept back
-	if c.scan.altered {
-		b.WriteString(itself + c.scan.outside)
-	}
 	if rows > 0 {
 		b.WriteString(strings.Repeat("\n", rows))
 		fmt.Fprintf(b, "\x1b[%dA", rows)
@@ -281,7 +279,7 @@ func (c *Console) Draw(lines ...string) {
 	c.erase(&b)
 	row := "\x1b[2K\x1b[7m"
 	if c.scan.altered {
-		row = single + row
+		row = singleWidth + row
 	}
 	if c.scan.alt {
 		c.ready(&b, 0)
@@ -323,7 +321,7 @@ func (c *Console) erase(b *bytes.Buffer) {
 func (c *Console) restore(b *bytes.Buffer) {
 	b.WriteString(restoreState)
 	if margins := c.scan.margins(); margins != "" {
-		b.WriteString("\x1b7" + margins + "\x1b8")
+		b.WriteString(saveCursor + margins + restoreCursor)
 	}
 }
 

@@ -412,7 +412,8 @@ func TestNothingUnseenStaysForAQuestion(t *testing.T) {
 		"\x1b[38;2;255;255;255;48;2;255;255;255;1m", "\x1b[?8h", "\x1b[2;3r\x1bc", "\x1b[2;3r\x1b[!p",
 		"\x1b[1;1;2;2;1$r", "\x1b[?69h\x1b[4;5s\x1b[?69l", "\x1b[s"} {
 		before, after := questionBytes(t, guest)
-		if strings.Contains(before, "\x1b]") || strings.Contains(before, single) || !strings.HasSuffix(after, restoreState) {
+		if strings.Contains(before, "\x1b]") || strings.Contains(before, singleWidth) ||
+			!strings.HasSuffix(after, restoreState) {
 			t.Errorf("%q: %q is written before and %q after", guest, before, after)
 		}
 	}

@@ -4,38 +4,49 @@ package prompt
 
 import (
 	"bytes"
-	"strings"
 	"unicode/utf8"
 )
 
-// scanner follows a guest's output as a terminal reads it (the state machine of ECMA-48 terminals, as
-// far as sequences have ends). It knows whether the guest has switched to the alternate screen, where the
-// last complete sequence ends, so that nothing is drawn into the middle of one, and what else of the
-// guest's changes how a question looks and DECSC does not keep.
+// scanner follows a guest's output as a terminal reads it (the state machine of ECMA-48 terminals, as far as sequences
+// have ends). It knows where the last complete sequence ends, so that nothing is drawn into the middle of one, and has
+// the terminal's state follow what they do.
 type scanner struct {
-	state scanState
-	args  [32]byte // of the control sequence that is being read, or the beginning of a string
-	nargs int
-	kind  byte // of the string or the escape sequence that is being read: what stands behind ESC
-	alt   bool
-
-	rows    string // the sequence that set the margins above and below; "": none did
-	sides   bool   // margins left and right are allowed (DECLRMM)
-	columns string // the sequence that set those
-	altered bool   // text may look or lie otherwise than it does of itself, in doubt: see itself
-	outside string // takes colours back where strings may have been handed on to
-	last    byte   // that was no control
+	terminal
+	state   scanState
+	kind    byte     // of the sequence or string that is being read: what stands behind ESC
+	args    [32]byte // of the control sequence that is being read, or the beginning of a string
+	nargs   int
+	settled bool // nothing more in the string that is being read makes a difference
+	last    byte // that was no control character
 }
 
+// scanState is named as in the parsers of terminals.
 type scanState uint8
 
 const (
-	ground     scanState = iota
-	escape               // after ESC
-	charset              // after ESC and an intermediate byte
-	control              // after ESC [
-	text                 // in a string: OSC, DCS, APC, PM, SOS
-	textEscape           // after ESC in a string
+	ground             scanState = iota
+	escape                       // after ESC
+	escapeIntermediate           // after ESC and an intermediate byte
+	controlSequence              // after ESC [ (CSI)
+	controlString                // in an OSC, DCS, APC, PM or SOS
+	stringEscape                 // after ESC in a string
+)
+
+const (
+	cancel     = 0x18 // CAN
+	substitute = 0x1a // SUB
+	esc        = 0x1b
+	bell       = 0x07
+)
+
+// What stands behind ESC, and may be one character of its own (C1), 0x40 higher.
+const (
+	dcs = 'P'
+	sos = 'X'
+	csi = '['
+	osc = ']'
+	pm  = '^'
+	apc = '_'
 )
 
 // feed reads b and returns the length of the longest prefix after which a terminal is between
@@ -51,7 +62,7 @@ func (s *scanner) feed(b []byte) int {
 			}
 			var r rune
 			r, n = utf8.DecodeRune(b[i:])
-			s.eightBit(r, b[i])
+			s.oneCharacter(r, b[i])
 		} else {
 			s.step(b[i])
 		}
@@ -67,70 +78,58 @@ func (s *scanner) feed(b []byte) int {
 }
 
 func (s *scanner) step(c byte) {
-	switch c {
-	case 0x18, 0x1a: // CAN and SUB end whatever is open
+	switch {
+	case c == cancel || c == substitute: // they end whatever is open
 		s.state = ground
-		return
-	case 0x1b:
-		if s.state == text || s.state == textEscape {
-			s.state = textEscape
-		} else {
-			s.state = escape
-		}
-		return
-	}
-	switch s.state {
-	case escape:
+	case c == esc && (s.state == controlString || s.state == stringEscape):
+		s.state = stringEscape
+	case c == esc:
+		s.state = escape
+	case s.state == escape || s.state == stringEscape: // ESC \ ends a string, and so does any other escape sequence
 		s.afterEscape(c)
-	case charset:
+	case s.state == escapeIntermediate:
 		if c >= 0x30 && c < 0x7f {
 			s.state = ground
-			s.altered = s.altered || s.kind == '#' && c != '5' // rows of double width and height
+			s.escapeSequence(s.kind, c)
 		}
-	case control:
-		switch {
-		case c >= 0x40 && c < 0x7f:
+	case s.state == controlSequence:
+		if c >= 0x40 && c < 0x7f {
 			s.state = ground
-			s.done(c)
-		case c >= 0x20 && s.nargs < len(s.args):
-			s.args[s.nargs] = c
-			s.nargs++
+			s.controlSequence(s.args[:s.nargs], s.nargs == len(s.args), c)
+		} else if c >= 0x20 && s.nargs < len(s.args) {
+			s.keep(c)
 		}
-	case text:
-		s.inText(c)
-		if c == 0x07 {
-			s.state = ground
-		}
-	case textEscape:
-		s.afterEscape(c) // ESC \ is the end, any other escape sequence ends the string too
+	case s.state == controlString && c == bell:
+		s.state = ground
+	case s.state == controlString && c >= 0x20 && c != 0x7f && !s.settled: // the others are left out by terminals
+		s.inString(c)
 	}
+}
+
+func (s *scanner) keep(c byte) {
+	s.args[s.nargs] = c
+	s.nargs++
 }
 
 func (s *scanner) afterEscape(c byte) {
 	switch {
-	case c == '[':
-		s.state, s.nargs = control, 0
-	case c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_':
-		s.begin(c)
-	case c >= 0x20 && c < 0x30:
-		s.state, s.kind = charset, c
+	case c == csi:
+		s.begin(controlSequence, c)
+	case c == osc || c == dcs || c == sos || c == pm || c == apc:
+		s.begin(controlString, c)
 	case c < 0x20: // obeyed in the middle of a sequence
+	case c < 0x30:
+		s.begin(escapeIntermediate, c)
 	default:
 		s.state = ground
-		switch c {
-		case 'c': // not all terminals take back all of it
-			*s = scanner{altered: s.altered, outside: s.outside}
-		case 'V': // text that cannot be erased (SPA)
-			s.altered = true
-		}
+		s.escapeSequence(0, c)
 	}
 }
 
-// begin begins a string.
-func (s *scanner) begin(kind byte) {
-	s.state, s.nargs, s.kind = text, 0, kind
-	if kind == 'P' && s.outside == "" {
-		s.outside = outOfScreen
+func (s *scanner) begin(state scanState, kind byte) {
+	s.state, s.kind, s.nargs, s.settled = state, kind, 0, false
+	if state == controlString && kind == dcs {
+		s.handOn(outOfScreen)
 	}
 }
 
@@ -142,105 +141,62 @@ func (s *scanner) doubt(c byte) {
 	}
 }
 
-// eightBit obeys the one-character forms of ESC [ and its like (C1), as many terminals do. As one byte some do.
-func (s *scanner) eightBit(r rune, first byte) {
-	switch {
-	case r == utf8.RuneError && first < 0xa0:
+// oneCharacter obeys what is one character (C1) instead of ESC and another, as many terminals do. As one byte some do.
+func (s *scanner) oneCharacter(r rune, first byte) {
+	if r == utf8.RuneError && first < 0xa0 {
 		s.altered = true
-	case r < 0x80 || r >= 0xa0:
-	case r == 0x9b:
-		s.state, s.nargs = control, 0
-	case r == 0x90 || r == 0x98 || r >= 0x9d:
-		s.begin(byte(r - 0x40))
-	case r == 0x96:
+	}
+	if r < 0x80 || r >= 0xa0 {
+		return
+	}
+	switch kind := byte(r - 0x40); kind {
+	case csi:
+		s.begin(controlSequence, kind)
+	case osc, dcs, sos, pm, apc:
+		s.begin(controlString, kind)
+	case startProtected:
 		s.altered = true
 	}
 }
 
-// inText looks at the beginning of a string. Kitty's images (APC G) lie over text. A command (OSC) has a number and a
-// semicolon, and alters nothing if it is one that is known, or asks what something is: terminals have many others for
-// colours.
-func (s *scanner) inText(c byte) {
-	if c < 0x20 || c == 0x7f || s.nargs < 0 { // what terminals leave out, or the end; all of it was looked at
-		return
-	}
-	got := string(s.args[:s.nargs])
-	parted := strings.HasSuffix(got, ";")
-	switch {
-	case s.kind == '_':
+// inString looks at the beginning of a string.
+func (s *scanner) inString(c byte) {
+	switch s.kind {
+	case osc:
+		s.inCommand(c)
+	case dcs:
+		s.inPassthrough(c)
+	case apc: // kitty's images (G) lie over text
 		s.altered = s.altered || c == 'G'
-	case s.kind == 'P' && strings.HasPrefix("tmux;", got+string(c)):
-		if s.nargs++; c == ';' {
-			s.outside = outOfScreen + outOfTmux
-		}
-		s.args[s.nargs-1] = c
-		return
-	case s.kind != ']', c == ';' && harmless(strings.TrimLeft(got, "0")):
-	case s.nargs < len(s.args) && (c >= '0' && c <= '9' && !strings.Contains(got, ";") || c == ';' && !parted ||
-		c == '?' && parted):
-		s.args[s.nargs] = c
-		s.nargs++
-		return
+		s.settled = true
 	default:
-		s.altered = true
+		s.settled = true
 	}
-	s.nargs = -1
 }
 
-// harmless says which commands have to do with no text: titles (0 is empty here), directories, links, notifications,
-// progress, the clipboard, and the marks of shells.
-func harmless(number string) bool {
-	switch number {
-	case "", "1", "2", "7", "8", "9", "52", "99", "133", "633", "777":
-		return true
-	}
-	return false
-}
-
-// done looks at a finished control sequence for the alternate screen, margins, and what alters text.
-func (s *scanner) done(final byte) {
-	a := s.args[:s.nargs]
-	numbers := len(bytes.Trim(a, "0123456789;")) == 0
-	switch {
-	case s.nargs == len(s.args) && final != 'm': // it may be longer; only that of colours is, of itself
-		s.altered = true
-	case final == 'r' && numbers:
-		s.rows = "\x1b[" + string(a) + "r"
-	case final == 's' && numbers && s.sides:
-		s.columns = "\x1b[" + string(a) + "s"
-	case final == 'p' && string(a) == "!": // DECSTR
-		s.rows, s.sides, s.columns = "", false, ""
-	case final == 'Q' && bytes.Contains(a, []byte("#")), // colours of before (XTPOPCOLORS)
-		final == 'q' && bytes.Contains(a, []byte(`"`)),                              // text that cannot be erased (DECSCA)
-		final == '}' && bytes.Contains(a, []byte("$")),                              // text goes to the status line (DECSASD)
-		final == 'k' && bytes.Contains(a, []byte(" ")),                              // it is read from the right (SCP)
-		(final == 'h' || final == 'l') && numbers && bytes.Contains(a, []byte("8")), // and as it is written (BDSM)
-		final == ']': // what colours of themselves are (Linux)
-		s.altered = true
-	}
-	if len(a) == 0 || a[0] != '?' || final != 'h' && final != 'l' {
+// inPassthrough looks for what tmux hands on to the terminal outside.
+func (s *scanner) inPassthrough(c byte) {
+	const begin = "tmux;"
+	if s.nargs == len(begin) || c != begin[s.nargs] {
+		s.settled = true
 		return
 	}
-	n := 0
-	for i := 1; i <= len(a); i++ {
-		if i < len(a) && a[i] >= '0' && a[i] <= '9' {
-			n = min(n*10+int(a[i]-'0'), 1<<20)
-			continue
-		}
-		if n == 47 || n == 1047 || n == 1049 {
-			s.alt = final == 'h'
-		}
-		if n == 69 {
-			s.sides, s.columns = final == 'h', ""
-		}
-		n = 0
+	if s.keep(c); s.nargs == len(begin) {
+		s.handOn(outOfScreen + outOfTmux)
 	}
 }
 
-// margins is what sets the guest's margins again. It moves the cursor.
-func (s *scanner) margins() string {
-	if s.sides {
-		return s.rows + "\x1b[?69h" + s.columns
+// inCommand reads a command (OSC): its number, and what is behind semicolons. It alters nothing if it is one that is
+// known, or only asks what something is: terminals have many others for colours.
+func (s *scanner) inCommand(c byte) {
+	number, _, behind := bytes.Cut(s.args[:s.nargs], []byte(";"))
+	parted := s.nargs > 0 && s.args[s.nargs-1] == ';'
+	switch {
+	case c == ';' && !behind && harmless(bytes.TrimLeft(number, "0")):
+		s.settled = true
+	case s.nargs < len(s.args) && (c >= '0' && c <= '9' && !behind || c == ';' && !parted || c == '?' && parted):
+		s.keep(c)
+	default:
+		s.altered, s.settled = true, true
 	}
-	return s.rows
 }
