@@ -113,7 +113,7 @@ func (s *Server) temporary(p string) bool { return s.opts.Temporary != nil && s.
 // The former is its own: nobody is asked about that, whatever is done.
 // When most nodes hold a descriptor it is kept as its path.
 func (s *Server) keep(c *node, fd int, itself, own bool) *node {
-	if !itself || s.full() { // a file system that does not answer is not asked what it is
+	if !itself || s.nodes.full() { // a file system that does not answer is not asked what it is
 		return s.nodes.keep(c)
 	}
 	if id, err := names.ID(fd); err == nil {

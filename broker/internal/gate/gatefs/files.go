@@ -115,11 +115,7 @@ func (s *Server) calm(n *node, fd int) bool {
 	last := max(time.Unix(st.Mtim.Unix()).UnixNano(), time.Unix(st.Ctim.Unix()).UnixNano())
 	now := signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim,
 		calm: time.Now().UnixNano()-last > int64(2*time.Second)}
-	s.nodes.mu.Lock()
-	defer s.nodes.mu.Unlock()
-	same := n.sig == now && now.calm
-	n.sig = now
-	return same
+	return s.nodes.filled(n, now) == now && now.calm
 }
 
 // Read answers from the host file; the library reads it before Release can close it.

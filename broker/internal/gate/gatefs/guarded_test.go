@@ -303,7 +303,7 @@ func TestGuardedPrune(t *testing.T) {
 	host := t.TempDir()
 	write(t, host+"/p/f", "f")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded}}}, Options{},
-		func(s *Server) { s.nofile = 100 })
+		func(s *Server) { s.nodes.most = 100 })
 	sb.sh("p", "i=0; while [ $i -lt 1000 ]; do : > f$i; i=$((i+1)); done; test $(ls | wc -l) = 1001; cat f999")
 	waitFor(t, func() bool {
 		sb.srv.nodes.mu.RLock()
@@ -320,7 +320,7 @@ func TestGuardedOpenConfig(t *testing.T) {
 	config := host + "/p/.git/config"
 	write(t, config, "[remote \"o\"]\n\turl = https://u:SECRET@example.org/r\n")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
-		Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor}, func(s *Server) { s.nofile = 0 })
+		Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor}, func(s *Server) { s.nodes.most = 0 })
 	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
 	sb.sh("p", `set -e
 		exec 5<.git/config; printf '[core]\n\tbare = true\n' >.git/new; exec 6<.git/new
@@ -343,7 +343,7 @@ func TestGuardedWithoutDescriptors(t *testing.T) {
 	host := t.TempDir()
 	write(t, host+"/p/old", "old")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded}}}, Options{},
-		func(s *Server) { s.nofile = 0 })
+		func(s *Server) { s.nodes.most = 0 })
 	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
 	sb.sh("p", `set -e
 		test "$(cat old)" = old; echo new > new; test "$(cat new)" = new; echo more >> new; test $(wc -l < new) = 2

@@ -61,18 +61,7 @@ func (s *Server) Alone() func() {
 // Left makes the kernel forget a name in a directory of the host, which leads elsewhere now. What is mounted on it is
 // mounted no more then.
 func (s *Server) Left(id guard.ID, name string) {
-	var in []*node
-	s.nodes.mu.RLock()
-	for _, n := range s.nodes.byID {
-		if n.zone == nil || n.fd < 0 {
-			continue
-		}
-		if own, err := names.ID(n.fd); err == nil && own == id {
-			in = append(in, n)
-		}
-	}
-	s.nodes.mu.RUnlock()
-	for _, n := range in {
+	for _, n := range s.nodes.directories(id) {
 		s.unmounted(path.Join(s.nodes.where(n), name))
 		s.fuse.InodeNotify(n.id)
 		s.fuse.EntryNotify(n.id, name)

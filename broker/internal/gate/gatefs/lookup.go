@@ -155,7 +155,7 @@ func (s *Server) taken(n *node, name string, fd int, st *unix.Stat_t) (*node, er
 			return nil, err
 		}
 	}
-	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name, s.nofile)
+	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name)
 	s.pruneIfFull()
 	return c, nil
 }

@@ -35,7 +35,7 @@ func (s *Server) plant(t served.Tree) error {
 func (s *Server) plantDir(d served.Dir) error {
 	var parent *node
 	if d.Path != "/" {
-		parent = s.nodes.byID[s.nodes.pathID(path.Dir(d.Path), unix.S_IFDIR, "")]
+		parent = s.nodes.get(s.nodes.pathID(path.Dir(d.Path), unix.S_IFDIR, ""))
 		// What nobody described below a guarded directory is part of it.
 		if parent.kind == static && parent.dir.Kind == served.Guarded && d.Host == "" {
 			d.Kind, d.Host = served.Guarded, path.Join(parent.dir.Host, path.Base(d.Path))
@@ -44,7 +44,7 @@ func (s *Server) plantDir(d served.Dir) error {
 	if d.Host == "" {
 		d.Host = d.Path
 	}
-	n := &node{kind: static, typ: unix.S_IFDIR, path: d.Path, fd: -1, looks: 1, id: s.nodes.pathID(d.Path, unix.S_IFDIR,
+	n := &node{kind: static, typ: unix.S_IFDIR, path: d.Path, fd: -1, id: s.nodes.pathID(d.Path, unix.S_IFDIR,
 		"")}
 	n.dir = &dir{Dir: d, children: make(map[string]served.Child, len(d.Children)), subs: make(map[string]*node)}
 	for _, c := range d.Children {
@@ -65,7 +65,7 @@ func (s *Server) plantDir(d served.Dir) error {
 	if parent != nil {
 		parent.dir.subs[path.Base(d.Path)] = n
 	}
-	s.nodes.byID[n.id] = n
+	s.nodes.plant(n)
 	s.Grants.Fix(n.path)
 	for _, c := range d.Children {
 		if c.Kind == served.Bound {

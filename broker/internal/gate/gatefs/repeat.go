@@ -99,11 +99,7 @@ func (q *repeats) elsewhere(s *Server) *node {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.away == nil {
-		root := s.nodes.get(rootID)
-		s.nodes.mu.Lock()
-		q.away = s.nodes.ghost(unix.S_IFDIR)
-		q.away.looks, q.away.parent, q.away.name = 1, root, elsewhere // it stays
-		s.nodes.mu.Unlock()
+		q.away = s.nodes.nowhere(s.nodes.get(rootID), elsewhere)
 	}
 	return q.away
 }

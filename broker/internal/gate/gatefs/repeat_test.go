@@ -161,7 +161,7 @@ func TestRepeatKeepsWhatIsMapped(t *testing.T) {
 	for _, nofile := range []int{100, 0} { // 0: the server holds what is open, and nothing else
 		host := t.TempDir()
 		s := repeatsInto(t, host)
-		s.nofile = nofile
+		s.nodes.most = nofile
 		write(t, host+"/f", "mapped")
 		var out fuse.EntryOut
 		if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, s.nodes.get(rootID), "f", &out); code != fuse.OK {

@@ -107,26 +107,9 @@ func (s *Server) stillHas(r *repeat) bool {
 // standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or
 // one that nobody knows.
 func (s *Server) standIn(n *node, typ uint32, out *fuse.EntryOut) {
-	t := &s.nodes
-	t.mu.Lock()
-	if n == nil || t.byID[n.id] != n {
-		n = t.ghost(typ)
-	}
-	n.looks++
-	t.mu.Unlock()
+	n = s.nodes.standIn(n, typ)
 	out.NodeId = n.id
 	out.Attr = s.standInAttr(n)
-}
-
-// ghost makes a node of what the host does not have. t.mu is held.
-func (t *table) ghost(typ uint32) *node {
-	if typ == 0 {
-		typ = unix.S_IFREG
-	}
-	n := &node{id: t.next, kind: loop, typ: typ, fd: -1, key: loopKey{ghost: t.next}}
-	t.next++
-	t.byID[n.id], t.byKey[n.key] = n, n
-	return n
 }
 
 // standInAttr says of what has lost its name what is true of it: the kernel takes what is beyond the size from whoever

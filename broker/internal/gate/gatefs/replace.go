@@ -32,7 +32,7 @@ func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedDi
 	}
 	err := unix.Unlinkat(g.fd, name, flags)
 	if err == nil && flags != 0 {
-		s.nodes.paths.Renew(path.Join(g.node.path, name))
+		s.nodes.renew(path.Join(g.node.path, name))
 	}
 	return status(err)
 }
@@ -80,8 +80,8 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir,
 		s.makings.NoteAt(to, nd.fd, newName)
 	}
 	if err == nil { // the kernel knows it by the number of its old name
-		s.nodes.paths.Renew(from)
-		s.nodes.paths.Renew(to)
+		s.nodes.renew(from)
+		s.nodes.renew(to)
 		go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
 	}
 	return status(err)

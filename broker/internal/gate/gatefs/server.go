@@ -130,7 +130,6 @@ type Server struct {
 	root    bool
 	uid     uint32
 	umask   func() uint32 // of this process
-	nofile  int
 	pruning sync.Mutex
 	serving atomic.Bool
 	watches watches
@@ -189,7 +188,6 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 		s.log = log.New(io.Discard, "", 0)
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
-	s.nofile = host.OpenFiles() / 2
 	var err error
 	if s.procfd, err = unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		s.close()
@@ -200,7 +198,7 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 		s.close()
 		return nil, fmt.Errorf("serving files with at most %d open: %w", limit, unix.EMFILE)
 	}
-	s.nodes.init()
+	s.nodes.init(host.OpenFiles() / 2)
 	s.locks = locks.New(s.closed)
 	s.Grants = grants.New(grants.Options{Ask: o.Ask, Mounter: o.Agent, MaxWaiting: o.MaxWaiting, Forget: s.forget,
 		Over: s.closed, Log: s.log})

@@ -315,9 +315,7 @@ func (s *Server) doubt() {
 // noteTold notes what the kernel is told of a file that it relies on.
 func (s *Server) noteTold(n *node, st *unix.Stat_t) {
 	if n.once.Load() {
-		s.nodes.mu.Lock()
-		n.toldOf = signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
-		s.nodes.mu.Unlock()
+		s.nodes.tell(n, signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim})
 	}
 }
 
@@ -332,10 +330,7 @@ func (s *Server) current(n *node, fd int) bool {
 	if unix.Fstat(fd, &st) != nil {
 		return true
 	}
-	s.nodes.mu.RLock()
-	changed := n.toldOf != signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
-	s.nodes.mu.RUnlock()
-	if changed {
+	if s.nodes.told(n) != (signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}) {
 		s.fuse.InodeNotify(n.id)
 	}
 	dir, name := s.nodes.seenAt(n)

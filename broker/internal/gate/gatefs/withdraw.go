@@ -46,10 +46,7 @@ func (s *Server) uncover(p string, hidden func(path string) bool) error {
 			d.children[e.Name] = served.Child{Name: e.Name, Kind: served.Hidden}
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n.looks = t.byID[n.id].looks
-	t.byID[n.id] = n
+	t.replace(n)
 	return nil
 }
 
