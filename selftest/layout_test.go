@@ -172,8 +172,11 @@ var mayImport = map[string][]string{
 	"broker/internal/gate/locks":  {"broker/internal/gate/fuse"},
 	"broker/internal/gate/points": {"broker/internal/gate/fuse"},
 	"broker/internal/gate/served": {"broker/internal/gate/grants", "broker/internal/guard"}, // what a served root shows
+	"broker/internal/gate/nodes": {"broker/internal/gate/fuse", "broker/internal/gate/names",
+		"broker/internal/gate/served", "broker/internal/guard"},
 	"broker/internal/gate/gatefs": {"broker/internal/gate/fuse", "broker/internal/gate/grants",
-		"broker/internal/gate/locks", "broker/internal/gate/names", "broker/internal/gate/served",
+		"broker/internal/gate/locks", "broker/internal/gate/names", "broker/internal/gate/nodes",
+		"broker/internal/gate/served",
 		"broker/internal/guard", "broker/internal/host",
 		"broker/internal/inotify", "broker/internal/secrets"},
 	// what bubblewrap's words hide

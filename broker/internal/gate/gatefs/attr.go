@@ -10,6 +10,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
@@ -33,44 +34,44 @@ func (s *Server) fill(st *unix.Stat_t, out *fuse.Attr) {
 
 // fillSkeleton is fill for a directory of names that are granted. Nothing is made or removed in it, and programs that
 // judge by owner and mode where they may write (perl's -w) are to see that.
-func (s *Server) fillSkeleton(d *dir, out *fuse.Attr) {
-	s.fill(&d.attr, out)
-	if d.attr.Uid != s.uid {
+func (s *Server) fillSkeleton(d *nodes.Dir, out *fuse.Attr) {
+	s.fill(&d.Attr, out)
+	if d.Attr.Uid != s.uid {
 		out.Uid = unmapped
 	}
 }
 
 // typeOnly is all that is shown of an object before it is granted. Its number is that which the listing tells, too: who
 // copies a file compares it before and after opening.
-func (s *Server) typeOnly(ino uint64, n *node, out *fuse.Attr) {
+func (s *Server) typeOnly(ino uint64, n *nodes.Node, out *fuse.Attr) {
 	// Executable: without the bit execve fails before it gets as far as the open that asks.
-	*out = fuse.Attr{Ino: ino, Mode: n.typ | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
+	*out = fuse.Attr{Ino: ino, Mode: n.Type | 0o555, Nlink: 1, Owner: fuse.Owner{Uid: s.opts.Owner.UID,
 		Gid: s.opts.Owner.GID}, Blksize: 4096}
 }
 
 // numberOf is the host's number of a gated object, or the server's own where that cannot be told.
-func (s *Server) numberOf(n *node) uint64 {
-	if n.base != nil && n.kind == gated {
+func (s *Server) numberOf(n *nodes.Node) uint64 {
+	if n.Base != nil && n.Kind == nodes.Gated {
 		fd, _, _ := s.hold(n)
 		defer unix.Close(fd)
 		if _, ino, _, err := names.Inspect(fd); err == nil {
 			return ino
 		}
 	}
-	return n.id
+	return n.ID
 }
 
-func (s *Server) attrValid(n *node) time.Duration {
+func (s *Server) attrValid(n *nodes.Node) time.Duration {
 	switch {
-	case n.kind == static && n.dir.Kind == served.Skeleton:
+	case n.Kind == nodes.Static && n.Dir.Kind == served.Skeleton:
 		return forever
-	case n.kind == gated, n.key.config:
+	case n.Kind == nodes.Gated, n.Key.Config:
 		return 0
-	case n.typ == unix.S_IFDIR:
+	case n.Type == unix.S_IFDIR:
 		return dirValid
-	case n.lent.Load():
+	case n.Lent.Load():
 		return 0
-	case n.relied.Load():
+	case n.Relied.Load():
 		return s.opts.Rely
 	}
 	return fileAttrValid
@@ -84,7 +85,7 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 			return s.statNode(h.node, h.fd, &out.Attr)
 		}
 	}
-	if n := s.nodes.get(in.NodeId); n != nil && n.kind == gated && s.statHeld(n, &out.Attr) {
+	if n := s.nodes.Get(in.NodeId); n != nil && n.Kind == nodes.Gated && s.statHeld(n, &out.Attr) {
 		return fuse.OK
 	}
 	t, code := s.enter(cancel, &in.InHeader, grants.OpStat)
@@ -92,20 +93,20 @@ func (s *Server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 		return code
 	}
 	defer t.done()
-	out.SetTimeout(s.attrValid(t.node))
+	out.SetTimeout(s.attrValid(t.Node))
 	if t.veiled {
-		s.typeOnly(s.numberOf(t.node), t.node, &out.Attr)
+		s.typeOnly(s.numberOf(t.Node), t.Node, &out.Attr)
 		return fuse.OK
 	}
-	if t.kind == static && t.dir.Kind == served.Skeleton {
-		s.fillSkeleton(t.dir, &out.Attr)
+	if t.Kind == nodes.Static && t.Dir.Kind == served.Skeleton {
+		s.fillSkeleton(t.Dir, &out.Attr)
 		return fuse.OK
 	}
-	return s.statNode(t.node, t.host, &out.Attr)
+	return s.statNode(t.Node, t.host, &out.Attr)
 }
 
 // statHeld tells what somebody knows who has a node open, and may have mapped, whatever has its path by now.
-func (s *Server) statHeld(n *node, out *fuse.Attr) bool {
+func (s *Server) statHeld(n *nodes.Node, out *fuse.Attr) bool {
 	fd := s.files.dup(n)
 	defer unix.Close(fd)
 	return fd >= 0 && s.statFd(fd, out) == fuse.OK
@@ -113,7 +114,7 @@ func (s *Server) statHeld(n *node, out *fuse.Attr) bool {
 
 func (s *Server) statFd(fd int, out *fuse.Attr) fuse.Status { return s.statNode(nil, fd, out) }
 
-func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
+func (s *Server) statNode(n *nodes.Node, fd int, out *fuse.Attr) fuse.Status {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return status(err)
@@ -123,7 +124,7 @@ func (s *Server) statNode(n *node, fd int, out *fuse.Attr) fuse.Status {
 }
 
 // describe is fill for what has a node and is behind fd.
-func (s *Server) describe(n *node, fd int, st *unix.Stat_t, out *fuse.Attr) {
+func (s *Server) describe(n *nodes.Node, fd int, st *unix.Stat_t, out *fuse.Attr) {
 	s.fill(st, out)
 	if n != nil {
 		s.noteTold(n, st)
@@ -139,7 +140,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	defer out.SetTimeout(0)
 	if s.setRepeated(in) {
 		get := fuse.GetAttrIn{InHeader: in.InHeader}
-		if n := s.nodes.get(in.NodeId); s.GetAttr(cancel, &get, out) != fuse.OK && n != nil { // the host has it no more
+		if n := s.nodes.Get(in.NodeId); s.GetAttr(cancel, &get, out) != fuse.OK && n != nil { // the host has it no more
 			out.Attr = s.standInAttr(n)
 		}
 		return fuse.OK
@@ -153,7 +154,7 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	}
 	defer t.done()
 	if !t.writable() && !t.keepsOut(in) {
-		return s.tellGuarded(&in.InHeader, t.node, "", fuse.EROFS)
+		return s.tellGuarded(&in.InHeader, t.Node, "", fuse.EROFS)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(t.host, &st); err != nil {
@@ -162,26 +163,26 @@ func (s *Server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 	if code := s.chown(&st, in); code != fuse.OK {
 		return code
 	}
-	if t.kind == loop && s.concealed(t.node, t.host) {
+	if t.Kind == nodes.Loop && s.concealed(t.Node, t.host) {
 		return errno(unix.ESTALE)
 	}
 	if _, ok := in.GetSize(); ok {
-		s.noteWriting(t.node)
-		s.toBeWritten(t.node, t.host)
+		s.noteWriting(t.Node)
+		s.toBeWritten(t.Node, t.host)
 	}
 	defer s.keeper.Keeping(t.host, nil)()
-	defer s.expectAt(t.node, unix.IN_ATTRIB, unix.IN_MODIFY)()
+	defer s.expectAt(t.Node, unix.IN_ATTRIB, unix.IN_MODIFY)()
 	if err := s.change(t, &st, in); err != nil {
 		return status(err)
 	}
-	return s.statNode(t.node, t.host, &out.Attr)
+	return s.statNode(t.Node, t.host, &out.Attr)
 }
 
 // keepsOut says whether only the mode of a configuration is set, to one by which nobody else may write it.
 func (t *target) keepsOut(in *fuse.SetAttrIn) bool {
 	const mode = fuse.FATTR_MODE | fuse.FATTR_CTIME
 	next, ok := in.GetMode()
-	if !ok || in.Valid&^mode != 0 || t.kind != loop || !t.key.mode {
+	if !ok || in.Valid&^mode != 0 || t.Kind != nodes.Loop || !t.Key.Mode {
 		return false
 	}
 	var st unix.Stat_t
@@ -195,11 +196,11 @@ func (s *Server) opened(in *fuse.SetAttrIn) (target, bool) {
 		return target{}, false
 	}
 	h := s.files.Get(fh)
-	if h == nil || h.fd < 0 || h.node.kind != gated {
+	if h == nil || h.fd < 0 || h.node.Kind != nodes.Gated {
 		return target{}, false
 	}
 	flags, err := unix.FcntlInt(uintptr(h.fd), unix.F_GETFL, 0)
-	return target{node: h.node, host: h.fd, freely: true}, err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+	return target{Node: h.node, host: h.fd, freely: true}, err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
 }
 
 // chown allows what changes nothing, to the owner: the sandbox knows one user and one group.
@@ -222,10 +223,10 @@ func (s *Server) change(t target, st *unix.Stat_t, in *fuse.SetAttrIn) error {
 	}
 	if mode, ok := in.GetMode(); ok {
 		mode &= 0o1777
-		if t.typ == unix.S_IFDIR {
+		if t.Type == unix.S_IFDIR {
 			mode |= st.Mode & unix.S_ISGID
 		}
-		if t.typ == unix.S_IFLNK {
+		if t.Type == unix.S_IFLNK {
 			return unix.EOPNOTSUPP
 		}
 		if err := unix.Fchmodat(s.procfd, name, mode, 0); err != nil {
@@ -250,7 +251,7 @@ func (s *Server) change(t target, st *unix.Stat_t, in *fuse.SetAttrIn) error {
 }
 
 func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {
-	if t.text && size != 0 {
+	if t.Text && size != 0 {
 		return unix.EACCES
 	}
 	if fh, ok := in.GetFh(); ok {
@@ -258,17 +259,17 @@ func (s *Server) truncate(t target, in *fuse.SetAttrIn, size int64) error {
 			return unix.Ftruncate(h.fd, size)
 		}
 	}
-	if t.typ != unix.S_IFREG {
+	if t.Type != unix.S_IFREG {
 		return unix.EINVAL
 	}
-	if t.kind == loop && !s.current(t.node, t.host) {
+	if t.Kind == nodes.Loop && !s.current(t.Node, t.host) {
 		return unix.ESTALE
 	}
 	fd, err := s.reopen(t.host, unix.O_WRONLY)
 	if err != nil {
 		return err
 	}
-	defer s.expectAt(t.node, unix.IN_CLOSE_WRITE)()
+	defer s.expectAt(t.Node, unix.IN_CLOSE_WRITE)()
 	defer unix.Close(fd)
 	return unix.Ftruncate(fd, size)
 }

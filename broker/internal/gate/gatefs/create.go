@@ -11,15 +11,16 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
 // mayAppear waits for the answer to a new name. The kernel holds the directory's lock meanwhile: others that look for
 // names it does not know there wait as well, as long as the answer takes.
 func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, name string,
-	typ uint32, o grants.Op) (*node, fuse.Status) {
-	c := below(g.node, name)
-	c.typ, c.id = typ, s.nodes.pathID(c.path, typ, "")
+	typ uint32, o grants.Op) (*nodes.Node, fuse.Status) {
+	c := below(g.Node, name)
+	c.Type, c.ID = typ, s.nodes.PathID(c.Path, typ, "")
 	if g.granted {
 		return c, fuse.OK
 	}
@@ -29,7 +30,7 @@ func (s *Server) mayAppear(cancel <-chan struct{}, h *fuse.InHeader, g askedDir,
 
 // mayAppearAt is mayAppear for what can be made where the host has no directory yet: that is made with the answer.
 func (s *Server) mayAppearAt(cancel <-chan struct{}, h *fuse.InHeader, g *askedDir, name string,
-	typ uint32) (*node, fuse.Status) {
+	typ uint32) (*nodes.Node, fuse.Status) {
 	c, code := s.mayAppear(cancel, h, *g, name, typ, grants.OpMake)
 	if code != fuse.OK {
 		return c, code
@@ -62,16 +63,16 @@ func (s *Server) createNew(cancel <-chan struct{}, in *fuse.CreateIn, g askedDir
 	if guard.SecretOf(name, false) != nil {
 		s.keeper.Own(fd, nil)
 	}
-	out.Fh = s.files.Add(&handle{fd: fd, node: s.nodes.get(c.id), append: in.Flags&unix.O_APPEND != 0})
+	out.Fh = s.files.Add(&handle{fd: fd, node: s.nodes.Get(c.ID), append: in.Flags&unix.O_APPEND != 0})
 	return fuse.OK
 }
 
 // noted has f make and hold something, which is the session's own: in a granted directory nobody asks whose it is.
-func (s *Server) noted(c *node, g askedDir, f func() (int, error)) (int, error) {
+func (s *Server) noted(c *nodes.Node, g askedDir, f func() (int, error)) (int, error) {
 	if g.granted {
 		return f()
 	}
-	return s.makings.Make(c.path, f)
+	return s.makings.Make(c.Path, f)
 }
 
 // mkdirNew makes a directory that a question has allowed.
@@ -96,38 +97,38 @@ func (s *Server) mkdirNew(cancel <-chan struct{}, in *fuse.MkdirIn, g askedDir, 
 }
 
 // madeHere says whether a gated object is what an answer has allowed to be made: what is seen of it is known already.
-func (s *Server) madeHere(n *node) bool {
-	if n.base == nil || !s.makings.Any(n.path) {
+func (s *Server) madeHere(n *nodes.Node) bool {
+	if n.Base == nil || !s.makings.Any(n.Path) {
 		return false
 	}
 	fd, foreign, _ := s.hold(n)
 	defer unix.Close(fd)
-	return foreign == "" && s.makings.Has(n.path, fd)
+	return foreign == "" && s.makings.Has(n.Path, fd)
 }
 
 // temporary says whether the name of what was made is one of a file that may be written: it asks nobody any more.
 func (s *Server) temporary(p string) bool { return s.opts.Temporary != nil && s.opts.Temporary(p) }
 
-// keep is table.keep for what is behind fd. What the session made itself and uses without a question, and what is
+// keep is nodes.Table.Keep for what is behind fd. What the session made itself and uses without a question, and what is
 // served to it, is kept as that and not as its path: whoever has looked it up goes on with it, whatever gets the name.
 // The former is its own: nobody is asked about that, whatever is done.
 // When most nodes hold a descriptor it is kept as its path.
-func (s *Server) keep(c *node, fd int, itself, own bool) *node {
-	if !itself || s.nodes.full() { // a file system that does not answer is not asked what it is
-		return s.nodes.keep(c)
+func (s *Server) keep(c *nodes.Node, fd int, itself, own bool) *nodes.Node {
+	if !itself || s.nodes.Full() { // a file system that does not answer is not asked what it is
+		return s.nodes.Keep(c)
 	}
 	if id, err := names.ID(fd); err == nil {
-		c.own = own
-		c.id = s.nodes.pathID(c.path, c.typ, fmt.Sprint(id))
-		c.fd, _ = s.reopen(fd, unix.O_PATH)
+		c.Own = own
+		c.ID = s.nodes.PathID(c.Path, c.Type, fmt.Sprint(id))
+		c.FD, _ = s.reopen(fd, unix.O_PATH)
 	}
-	return s.nodes.keep(c)
+	return s.nodes.Keep(c)
 }
 
 // now is where what is kept as itself is by now, or was last.
-func (s *Server) now(n *node) string {
-	rel, _ := names.Beneath(s.procfd, n.fd, n.base.fd)
-	return path.Join(n.base.path, rel)
+func (s *Server) now(n *nodes.Node) string {
+	rel, _ := names.Beneath(s.procfd, n.FD, n.Base.FD)
+	return path.Join(n.Base.Path, rel)
 }
 
 // mknodNew makes a FIFO, a socket or a file in a granted directory.
@@ -158,7 +159,7 @@ func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g askedDir,
 	switch {
 	case code != fuse.OK:
 		return code
-	case g.kind == gated && s.mountable(g.node):
+	case g.Kind == nodes.Gated && s.mountable(g.Node):
 		return errno(unix.ESTALE)
 	}
 	s.tellTree(h, g, name)
@@ -166,22 +167,22 @@ func (s *Server) needsTree(cancel <-chan struct{}, h *fuse.InHeader, g askedDir,
 }
 
 // enterNew gives a new object the mode that was asked for and describes it.
-func (s *Server) enterNew(c *node, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
+func (s *Server) enterNew(c *nodes.Node, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return status(err)
 	}
-	if st.Mode&unix.S_IFMT != c.typ {
+	if st.Mode&unix.S_IFMT != c.Type {
 		return errno(unix.ESTALE)
 	}
 	if err := s.restoreMode(fd, &st, mode); err != nil {
 		return status(err)
 	}
-	own := s.makings.Has(c.path, fd) && s.temporary(c.path)
+	own := s.makings.Has(c.Path, fd) && s.temporary(c.Path)
 	if s.keep(c, fd, own, own) == nil {
 		return fuse.EIO
 	}
-	out.NodeId = c.id
+	out.NodeId = c.ID
 	s.fill(&st, &out.Attr)
 	return fuse.OK
 }

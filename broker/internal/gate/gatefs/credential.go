@@ -11,33 +11,34 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 )
 
 // named is a name in a directory, for the keeper. Its row is there if it is a secret's.
-func (s *Server) named(n *node, name string) names.Name {
+func (s *Server) named(n *nodes.Node, name string) names.Name {
 	var row *guard.Secret
-	if n.zone != nil {
+	if n.Zone != nil {
 		row = s.verdict(n, name).Secret
 	}
-	below := func() string { return strings.TrimPrefix(path.Join(s.nodes.where(n), name), "/") }
-	return names.Name{Dir: n.fd, Base: name, Top: s.opts.Root, Path: below, Row: row}
+	below := func() string { return strings.TrimPrefix(path.Join(s.nodes.Where(n), name), "/") }
+	return names.Name{Dir: n.FD, Base: name, Top: s.opts.Root, Path: below, Row: row}
 }
 
 // candidate says whether a name is one of a secret's.
-func (s *Server) candidate(n *node, name string) bool {
-	return n.zone != nil && s.verdict(n, name).Secret != nil
+func (s *Server) candidate(n *nodes.Node, name string) bool {
+	return n.Zone != nil && s.verdict(n, name).Secret != nil
 }
 
 // shows says whether something that has the name of a secret may be seen.
-func (s *Server) shows(n *node, name string) bool { return s.keeper.Shows(s.named(n, name)) }
+func (s *Server) shows(n *nodes.Node, name string) bool { return s.keeper.Shows(s.named(n, name)) }
 
 // lookupCandidate finds a name of a secret. The kernel keeps no answer: the next one may be another.
-func (s *Server) lookupCandidate(h *fuse.InHeader, n *node, name string, out *fuse.EntryOut) fuse.Status {
+func (s *Server) lookupCandidate(h *fuse.InHeader, n *nodes.Node, name string, out *fuse.EntryOut) fuse.Status {
 	fd, _, err := s.keeper.Hold(s.named(n, name))
 	if err != nil {
-		if s.said.First(path.Join(s.nodes.where(n), name)) {
+		if s.said.First(path.Join(s.nodes.Where(n), name)) {
 			s.tellHidden(h, n, name)
 		}
 		return status(err)
@@ -46,14 +47,14 @@ func (s *Server) lookupCandidate(h *fuse.InHeader, n *node, name string, out *fu
 }
 
 // knownAs is the directory and the name by which the kernel knows an object, if the name is a secret's.
-func (s *Server) knownAs(n *node) (parent *node, name string, ok bool) {
-	parent, name = s.nodes.nameOf(n)
-	return parent, name, n.kind == loop && parent != nil && s.candidate(parent, name)
+func (s *Server) knownAs(n *nodes.Node) (parent *nodes.Node, name string, ok bool) {
+	parent, name = s.nodes.NameOf(n)
+	return parent, name, n.Kind == nodes.Loop && parent != nil && s.candidate(parent, name)
 }
 
 // toBeWritten takes an object that the session is about to write to for the session's own. It can be seen, so what it
 // holds is no secret to the session; it says whether that may turn out to be needless.
-func (s *Server) toBeWritten(n *node, fd int) (maybe bool) {
+func (s *Server) toBeWritten(n *nodes.Node, fd int) (maybe bool) {
 	parent, name, ok := s.knownAs(n)
 	if !ok {
 		return false
@@ -81,7 +82,7 @@ func (s *Server) written(h *handle) {
 }
 
 // concealed says whether an object that the kernel knows by the name of a secret is not to be seen any more.
-func (s *Server) concealed(n *node, fd int) bool {
+func (s *Server) concealed(n *nodes.Node, fd int) bool {
 	parent, name, ok := s.knownAs(n)
 	if !ok {
 		return false
@@ -92,13 +93,13 @@ func (s *Server) concealed(n *node, fd int) bool {
 
 // keepingName is called before the session changes what has a name, and what it returns afterwards: it may be the
 // session's own under another name, and stays so.
-func (s *Server) keepingName(n *node, name string) func() {
+func (s *Server) keepingName(n *nodes.Node, name string) func() {
 	return s.keeper.KeepingName(s.named(n, name))
 }
 
 // occupied words the error of making a name of a secret that something has: what is hidden is not replaced, and that is
 // said.
-func (s *Server) occupied(h *fuse.InHeader, n *node, name string, err error) fuse.Status {
+func (s *Server) occupied(h *fuse.InHeader, n *nodes.Node, name string, err error) fuse.Status {
 	if errors.Is(err, unix.EEXIST) && s.candidate(n, name) && !s.shows(n, name) {
 		s.tellKept(h, n, name)
 		return fuse.EACCES
@@ -107,8 +108,8 @@ func (s *Server) occupied(h *fuse.InHeader, n *node, name string, err error) fus
 }
 
 // makeFile makes and opens a file that has the name of a secret. Only one that was not there is the session's own.
-func (s *Server) makeFile(h *fuse.InHeader, n *node, name string, flags int, mode uint32) (int, fuse.Status) {
-	fd, err := names.OpenBeneath(n.fd, name, flags|unix.O_CREAT|unix.O_EXCL, mode)
+func (s *Server) makeFile(h *fuse.InHeader, n *nodes.Node, name string, flags int, mode uint32) (int, fuse.Status) {
+	fd, err := names.OpenBeneath(n.FD, name, flags|unix.O_CREAT|unix.O_EXCL, mode)
 	if errors.Is(err, unix.EEXIST) && flags&unix.O_EXCL == 0 && s.shows(n, name) {
 		return -1, errno(unix.ESTALE) // it has come since the kernel looked: it looks again
 	}
@@ -120,7 +121,7 @@ func (s *Server) makeFile(h *fuse.InHeader, n *node, name string, flags int, mod
 }
 
 // ownLink enters a link that was just made, unless it has been replaced since.
-func (s *Server) ownLink(n *node, name, target string, fd int) {
+func (s *Server) ownLink(n *nodes.Node, name, target string, fd int) {
 	if text, err := names.Readlink(fd, ""); err == nil && text == target && s.candidate(n, name) {
 		s.keeper.Own(fd, nil)
 	}
@@ -128,7 +129,7 @@ func (s *Server) ownLink(n *node, name, target string, fd int) {
 
 // renameCandidate moves an object of which the old name or the new one is a secret's; what may be done with the names
 // by themselves was judged.
-func (s *Server) renameCandidate(h *fuse.InHeader, od *node, oldName string, nd *node, newName string,
+func (s *Server) renameCandidate(h *fuse.InHeader, od *nodes.Node, oldName string, nd *nodes.Node, newName string,
 	flags uint32) fuse.Status {
 	if flags&unix.RENAME_EXCHANGE != 0 {
 		return fuse.EINVAL // mv and editors do without it

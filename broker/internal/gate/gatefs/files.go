@@ -11,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/locks"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 )
 
@@ -25,7 +26,7 @@ const (
 // Open opens a regular file; the kernel handles FIFOs and sockets itself and mounts the file system nodev.
 func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	write := in.Flags&unix.O_ACCMODE != unix.O_RDONLY || in.Flags&unix.O_TRUNC != 0
-	if n := s.nodes.get(in.NodeId); n != nil && write && s.openRepeated(&in.InHeader) {
+	if n := s.nodes.Get(in.NodeId); n != nil && write && s.openRepeated(&in.InHeader) {
 		out.Fh = s.files.Add(&handle{fd: -1, node: n})
 		return fuse.OK
 	}
@@ -42,25 +43,25 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 	}
 	defer t.done()
 	if write && !t.writable() {
-		return s.tellGuarded(&in.InHeader, t.node, "", fuse.EROFS)
+		return s.tellGuarded(&in.InHeader, t.Node, "", fuse.EROFS)
 	}
-	if t.typ != unix.S_IFREG {
+	if t.Type != unix.S_IFREG {
 		return fuse.EACCES
 	}
-	if t.kind == loop && (!s.current(t.node, t.host) || s.concealed(t.node, t.host)) {
+	if t.Kind == nodes.Loop && (!s.current(t.Node, t.host) || s.concealed(t.Node, t.host)) {
 		return errno(unix.ESTALE)
 	}
-	if write && t.kind == loop {
-		s.noteWriting(t.node)
+	if write && t.Kind == nodes.Loop {
+		s.noteWriting(t.Node)
 	}
-	maybe := write && s.toBeWritten(t.node, t.host)
+	maybe := write && s.toBeWritten(t.Node, t.host)
 	if in.Flags&unix.O_TRUNC != 0 {
 		defer s.keeper.Keeping(t.host, nil)()
-		defer s.expectAt(t.node, unix.IN_MODIFY)()
+		defer s.expectAt(t.Node, unix.IN_MODIFY)()
 	}
 	fd, err := s.reopen(t.host, int(in.Flags)&hostFlags)
-	if err == nil && !write && s.config(t.node) {
-		fd, err = names.Shown(fd, s.ownText(t.node))
+	if err == nil && !write && s.config(t.Node) {
+		fd, err = names.Shown(fd, s.ownText(t.Node))
 	}
 	if err != nil {
 		return status(err)
@@ -71,15 +72,15 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 			return status(err)
 		}
 	}
-	out.OpenFlags |= s.shares(t.node, in.Flags, fd)
-	if out.OpenFlags == 0 && t.kind == loop && !t.lent.Load() {
-		if s.calm(t.node, fd) {
+	out.OpenFlags |= s.shares(t.Node, in.Flags, fd)
+	if out.OpenFlags == 0 && t.Kind == nodes.Loop && !t.Lent.Load() {
+		if s.calm(t.Node, fd) {
 			out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 		} else { // of two answers at once the kernel believes the first, perhaps the older, and reads no further
-			s.fuse.InodeNotify(t.node.id)
+			s.fuse.InodeNotify(t.Node.ID)
 		}
 	}
-	out.Fh = s.files.Add(&handle{fd: fd, node: t.node, append: in.Flags&unix.O_APPEND != 0,
+	out.Fh = s.files.Add(&handle{fd: fd, node: t.Node, append: in.Flags&unix.O_APPEND != 0,
 		maybe: maybe, runs: o == grants.OpExec})
 	return fuse.OK
 }
@@ -87,35 +88,35 @@ func (s *Server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 // shares says how a file of a guarded directory is opened of which a mapping would not show what others write, nor they
 // what is written there: one that is opened to be written, too, that somebody has who was lent it, or of which a copy
 // may be shown. There is no shared mapping of it then: with direct I/O the kernel refuses that (ENODEV).
-func (s *Server) shares(n *node, flags uint32, fd int) uint32 {
-	if n == nil || n.kind != loop || s.opts.Alone && !n.key.config {
+func (s *Server) shares(n *nodes.Node, flags uint32, fd int) uint32 {
+	if n == nil || n.Kind != nodes.Loop || s.opts.Alone && !n.Key.Config {
 		return 0
 	}
 	mode := flags & unix.O_ACCMODE
-	if n.key.config || mode == unix.O_RDWR || n.lent.Load() && mode == unix.O_RDONLY && names.BeingWritten(fd) {
+	if n.Key.Config || mode == unix.O_RDWR || n.Lent.Load() && mode == unix.O_RDONLY && names.BeingWritten(fd) {
 		return fuse.FOPEN_DIRECT_IO
 	}
 	return 0
 }
 
 // noteWriting is noteMaking for a file that is there.
-func (s *Server) noteWriting(n *node) {
-	if parent, name := s.nodes.nameOf(n); parent != nil && parent.zone != nil {
+func (s *Server) noteWriting(n *nodes.Node) {
+	if parent, name := s.nodes.NameOf(n); parent != nil && parent.Zone != nil {
 		s.noteMaking(parent, name, byOther)
 	}
 }
 
 // calm reports whether the cached pages of a file are surely those of the host: nothing has changed since they were
 // read, and at that time the last change was older than any file system's clock tick.
-func (s *Server) calm(n *node, fd int) bool {
+func (s *Server) calm(n *nodes.Node, fd int) bool {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
 		return false
 	}
 	last := max(time.Unix(st.Mtim.Unix()).UnixNano(), time.Unix(st.Ctim.Unix()).UnixNano())
-	now := signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim,
-		calm: time.Now().UnixNano()-last > int64(2*time.Second)}
-	return s.nodes.filled(n, now) == now && now.calm
+	now := nodes.Signature{Size: st.Size, ModTime: st.Mtim, ChangeTime: st.Ctim,
+		Calm: time.Now().UnixNano()-last > int64(2*time.Second)}
+	return s.nodes.Filled(n, now) == now && now.Calm
 }
 
 // Read answers from the host file; the library reads it before Release can close it.
@@ -133,14 +134,14 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 	if h == nil || h.fd < 0 {
 		return 0, fuse.EBADF
 	}
-	if h.node.text {
+	if h.node.Text {
 		n, err := s.writeText(h, data, int64(in.Offset))
 		if err != nil {
 			return 0, s.tellGuarded(&in.InHeader, h.node, "", status(err))
 		}
 		return uint32(n), fuse.OK
 	}
-	if s.opts.Marked != nil && s.opts.Marked(int(in.Pid), h.node.path, string(data)) {
+	if s.opts.Marked != nil && s.opts.Marked(int(in.Pid), h.node.Path, string(data)) {
 		return 0, fuse.EACCES
 	}
 	defer s.keeper.Keeping(h.fd, nil)()
@@ -167,7 +168,7 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 // Flush has nothing to flush: writes go through. A process that closes a file gives its record locks on it back.
 func (s *Server) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if h := s.files.Get(in.Fh); h != nil {
-		s.locks.Drop(locks.Owner{Object: h.node.id, ID: in.LockOwner})
+		s.locks.Drop(locks.Owner{Object: h.node.ID, ID: in.LockOwner})
 	}
 	return fuse.OK
 }
@@ -198,7 +199,7 @@ func (s *Server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.St
 	switch {
 	case h == nil || h.fd < 0:
 		return fuse.EBADF
-	case h.node.text:
+	case h.node.Text:
 		return fuse.EACCES
 	}
 	defer s.keeper.Keeping(h.fd, nil)()
@@ -228,7 +229,7 @@ func (s *Server) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn)
 	switch {
 	case from < 0 || h == nil || h.fd < 0:
 		return 0, fuse.EBADF
-	case h.node.text:
+	case h.node.Text:
 		return 0, fuse.EXDEV // a copy is written
 	}
 	defer s.keeper.Keeping(h.fd, nil)()
@@ -245,7 +246,7 @@ func (s *Server) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.Stat
 		return code
 	}
 	defer t.done()
-	if t.host < 0 || t.kind == static && t.dir.Kind == served.Skeleton {
+	if t.host < 0 || t.Kind == nodes.Static && t.Dir.Kind == served.Skeleton {
 		*out = fuse.StatfsOut{Bsize: 4096, Frsize: 4096, NameLen: 255}
 		return fuse.OK
 	}
@@ -276,7 +277,7 @@ func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	if in.Mask&fuse.W_OK != 0 && !t.writable() {
 		return fuse.EACCES
 	}
-	if in.Mask == 0 || t.typ == unix.S_IFLNK {
+	if in.Mask == 0 || t.Type == unix.S_IFLNK {
 		return fuse.OK
 	}
 	return status(unix.Faccessat(s.procfd, strconv.Itoa(t.host), in.Mask, unix.AT_EACCESS))
@@ -284,8 +285,8 @@ func (s *Server) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 
 // Readlink tells a symlink's target; the kernel follows it inside the sandbox.
 func (s *Server) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
-	if n := s.nodes.get(h.NodeId); n != nil && n.kind == gated && n.base != nil && n.typ == unix.S_IFLNK {
-		if c, ok := n.base.dir.children[n.rel]; ok && c.Kind == served.Symlink {
+	if n := s.nodes.Get(h.NodeId); n != nil && n.Kind == nodes.Gated && n.Base != nil && n.Type == unix.S_IFLNK {
+		if c, ok := n.Base.Dir.Children[n.Rel]; ok && c.Kind == served.Symlink {
 			return []byte(c.Target), fuse.OK
 		}
 	}

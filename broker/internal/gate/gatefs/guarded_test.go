@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"sbx.example/sbx/broker/internal/gate/names"
@@ -303,13 +302,9 @@ func TestGuardedPrune(t *testing.T) {
 	host := t.TempDir()
 	write(t, host+"/p/f", "f")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded}}}, Options{},
-		func(s *Server) { s.nodes.most = 100 })
+		func(s *Server) { s.nodes.Most = 100 })
 	sb.sh("p", "i=0; while [ $i -lt 1000 ]; do : > f$i; i=$((i+1)); done; test $(ls | wc -l) = 1001; cat f999")
-	waitFor(t, func() bool {
-		sb.srv.nodes.mu.RLock()
-		defer sb.srv.nodes.mu.RUnlock()
-		return sb.srv.nodes.held < 400
-	})
+	waitFor(t, func() bool { return len(sb.srv.nodes.Holding(400)) < 400 })
 }
 
 // TestGuardedOpenConfig: who has a repository's configuration open goes on with it when it is replaced, however many
@@ -320,7 +315,7 @@ func TestGuardedOpenConfig(t *testing.T) {
 	config := host + "/p/.git/config"
 	write(t, config, "[remote \"o\"]\n\turl = https://u:SECRET@example.org/r\n")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
-		Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor}, func(s *Server) { s.nodes.most = 0 })
+		Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor}, func(s *Server) { s.nodes.Most = 0 })
 	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
 	sb.sh("p", `set -e
 		exec 5<.git/config; printf '[core]\n\tbare = true\n' >.git/new; exec 6<.git/new
@@ -343,7 +338,7 @@ func TestGuardedWithoutDescriptors(t *testing.T) {
 	host := t.TempDir()
 	write(t, host+"/p/old", "old")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded}}}, Options{},
-		func(s *Server) { s.nodes.most = 0 })
+		func(s *Server) { s.nodes.Most = 0 })
 	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
 	sb.sh("p", `set -e
 		test "$(cat old)" = old; echo new > new; test "$(cat new)" = new; echo more >> new; test $(wc -l < new) = 2
@@ -354,11 +349,7 @@ func TestGuardedWithoutDescriptors(t *testing.T) {
 	if got, err := os.ReadFile(host + "/p/old"); err != nil || string(got) != "old" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	sb.srv.nodes.mu.RLock()
-	defer sb.srv.nodes.mu.RUnlock()
-	for _, n := range sb.srv.nodes.byKey {
-		if n.typ != syscall.S_IFDIR && n.fd >= 0 {
-			t.Errorf("%s holds a descriptor", n.name)
-		}
+	if list := sb.srv.nodes.Holding(10); len(list) > 0 {
+		t.Errorf("%v hold a descriptor", list)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
@@ -23,42 +24,42 @@ import (
 // are shown in.
 type habits struct {
 	mu  sync.Mutex
-	dir *node // nil until the first name is made
+	dir *nodes.Node // nil until the first name is made
 }
 
 // habit says whether a name in a directory that asks is one of those.
-func (s *Server) habit(n *node, name string) bool {
-	if s.opts.Habit == nil || n.kind != static || n.dir.Kind != served.Skeleton || n.dir.Unlisted != served.AskFirst ||
-		!guard.ValidName(name) {
+func (s *Server) habit(n *nodes.Node, name string) bool {
+	if s.opts.Habit == nil || n.Kind != nodes.Static || n.Dir.Kind != served.Skeleton ||
+		n.Dir.Unlisted != served.AskFirst || !guard.ValidName(name) {
 		return false
 	}
-	c, ok := n.dir.children[name]
-	return (!ok || c.Kind == served.Hidden) && n.dir.subs[name] == nil && s.opts.Habit(path.Join(n.path, name))
+	c, ok := n.Dir.Children[name]
+	return (!ok || c.Kind == served.Hidden) && n.Dir.Subs[name] == nil && s.opts.Habit(path.Join(n.Path, name))
 }
 
 // madeHabit is the session's directory if what has the name was made there.
-func (s *Server) madeHabit(n *node, name string) *node {
+func (s *Server) madeHabit(n *nodes.Node, name string) *nodes.Node {
 	if !s.habit(n, name) {
 		return nil
 	}
 	s.habits.mu.Lock()
 	defer s.habits.mu.Unlock()
 	var st unix.Stat_t
-	if d := s.habits.dir; d != nil && names.Stat(d.fd, name, &st) == nil {
+	if d := s.habits.dir; d != nil && names.Stat(d.FD, name, &st) == nil {
 		return d
 	}
 	return nil
 }
 
 // habitDir is the session's directory, which is made if it is not there.
-func (s *Server) habitDir(at *node) (*node, fuse.Status) {
+func (s *Server) habitDir(at *nodes.Node) (*nodes.Node, fuse.Status) {
 	s.habits.mu.Lock()
 	defer s.habits.mu.Unlock()
 	if s.habits.dir != nil {
 		return s.habits.dir, fuse.OK
 	}
-	n := &node{kind: static, typ: unix.S_IFDIR, path: at.path, id: at.id, fd: -1,
-		dir: &dir{Dir: served.Dir{Path: at.path, Host: s.opts.HabitDir, Kind: served.Guarded}}}
+	n := &nodes.Node{Kind: nodes.Static, Type: unix.S_IFDIR, Path: at.Path, ID: at.ID, FD: -1,
+		Dir: &nodes.Dir{Dir: served.Dir{Path: at.Path, Host: s.opts.HabitDir, Kind: served.Guarded}}}
 	err := os.MkdirAll(s.opts.HabitDir, 0o700)
 	if err == nil {
 		err = s.openStatic(n)
@@ -73,22 +74,22 @@ func (s *Server) habitDir(at *node) (*node, fuse.Status) {
 }
 
 // held is home for a name that something has. Of the host's nothing is removed or moved.
-func (s *Server) held(id uint64, name string) (*node, fuse.Status) {
-	if n := s.nodes.get(id); n != nil && s.habit(n, name) && s.madeHabit(n, name) == nil {
+func (s *Server) held(id uint64, name string) (*nodes.Node, fuse.Status) {
+	if n := s.nodes.Get(id); n != nil && s.habit(n, name) && s.madeHabit(n, name) == nil {
 		return nil, fuse.EACCES
 	}
 	return s.home(id, name)
 }
 
 // addHabits lists what was made.
-func (s *Server) addHabits(n *node, list []fuse.DirEntry) []fuse.DirEntry {
+func (s *Server) addHabits(n *nodes.Node, list []fuse.DirEntry) []fuse.DirEntry {
 	s.habits.mu.Lock()
 	d := s.habits.dir
 	s.habits.mu.Unlock()
-	if d == nil || d.id != n.id {
+	if d == nil || d.ID != n.ID {
 		return list
 	}
-	fd, err := s.reopen(d.fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := s.reopen(d.FD, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return list
 	}
@@ -106,7 +107,7 @@ func (h *habits) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.dir != nil {
-		unix.Close(h.dir.fd)
+		unix.Close(h.dir.FD)
 	}
 	h.dir = nil
 }

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/locks"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 )
 
 // handle is an open file or directory.
 type handle struct {
 	fd     int // -1 for a skeleton directory
-	node   *node
+	node   *nodes.Node
 	append bool
 	runs   bool // opened by execve
 	maybe  bool // written to under a name of a secret, and perhaps none: see Server.written
@@ -33,12 +34,12 @@ func (h *handle) close() {
 type handles struct{ fuse.Handles[*handle] }
 
 // runs reports whether somebody runs the file.
-func (t *handles) runs(n *node) bool {
+func (t *handles) runs(n *nodes.Node) bool {
 	return t.Any(func(h *handle) bool { return h.node == n && h.runs })
 }
 
 // dup is a descriptor of its own for an object that somebody has open, or -1.
-func (t *handles) dup(n *node) int {
+func (t *handles) dup(n *nodes.Node) int {
 	fd := -1
 	t.Any(func(h *handle) bool {
 		if h.node == n {

@@ -10,12 +10,13 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
 // verdict is what the judge says of a name in a guarded directory.
-func (s *Server) verdict(n *node, name string) guard.Verdict {
+func (s *Server) verdict(n *nodes.Node, name string) guard.Verdict {
 	if names.IsReserved(name) {
 		return guard.Verdict{Action: guard.Hide}
 	}
@@ -26,26 +27,26 @@ func (s *Server) verdict(n *node, name string) guard.Verdict {
 }
 
 // pathOf is where a directory is for whoever looks at it outside.
-func (s *Server) pathOf(n *node) string { return path.Join(s.opts.Root, s.nodes.where(n)) }
+func (s *Server) pathOf(n *nodes.Node) string { return path.Join(s.opts.Root, s.nodes.Where(n)) }
 
 // holds is what holds in a guarded directory for a name. One of packages, in which most is free, may have got another
 // name since it was looked up, and whoever has it open goes on to use it. Where it is now the kernel knows, whoever
 // moved it. One that was none may have become a repository (see dirKey).
-func (s *Server) holds(n *node, name string) *guard.Place {
-	if !n.zone.Git() && n.zone.MentionsRepository(name) && !s.isOwn(n) && names.Type(n.fd, "HEAD") != 0 {
-		return n.zone.Repository()
+func (s *Server) holds(n *nodes.Node, name string) *guard.Place {
+	if !n.Zone.Git() && n.Zone.MentionsRepository(name) && !s.isOwn(n) && names.Type(n.FD, "HEAD") != 0 {
+		return n.Zone.Repository()
 	}
-	if !n.zone.Packed() {
-		return n.zone
+	if !n.Zone.Packed() {
+		return n.Zone
 	}
-	top, _ := s.nodes.below(n)
-	if !top.zone.Unpacks(n.zone) { // there are packages all around
-		return n.zone
+	top, _ := s.nodes.Below(n)
+	if !top.Zone.Unpacks(n.Zone) { // there are packages all around
+		return n.Zone
 	}
-	if p := names.PlaceNow(s.procfd, n.fd, top.fd, top.zone); !p.Packed() {
+	if p := names.PlaceNow(s.procfd, n.FD, top.FD, top.Zone); !p.Packed() {
 		return p
 	}
-	return n.zone
+	return n.Zone
 }
 
 // hidden says whether a name does not exist, whatever has it. Of a name of a secret that is another question.
@@ -64,7 +65,7 @@ const (
 
 // mayMake reports whether something new may get the name. A directory made by mkdir is empty, so it may stand where
 // guarded names lie below; anything else there would be unvetted.
-func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
+func (s *Server) mayMake(n *nodes.Node, name string, how making) fuse.Status {
 	code := s.judgeMaking(n, name, how)
 	if code == fuse.OK {
 		s.noteMaking(n, name, how)
@@ -72,9 +73,9 @@ func (s *Server) mayMake(n *node, name string, how making) fuse.Status {
 	return code
 }
 
-func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
-	if n.dir != nil && n.dir.has(name) {
-		if c, ok := n.dir.children[name]; ok && c.Kind == served.Hidden {
+func (s *Server) judgeMaking(n *nodes.Node, name string, how making) fuse.Status {
+	if n.Dir != nil && n.Dir.Settles(name) {
+		if c, ok := n.Dir.Children[name]; ok && c.Kind == served.Hidden {
 			return fuse.EACCES
 		}
 		return fuse.EBUSY
@@ -87,7 +88,7 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 		return fuse.OK
 	case v.Action == guard.Text && (how == byMkdir || how == byCreate):
 		return fuse.OK
-	case v.Action == guard.Keep && (how == byCreate || how == byMove) && names.IsFile(n.fd, name):
+	case v.Action == guard.Keep && (how == byCreate || how == byMove) && names.IsFile(n.FD, name):
 		return fuse.OK
 	case v.Action == guard.Text:
 		return fuse.EACCES
@@ -95,22 +96,22 @@ func (s *Server) judgeMaking(n *node, name string, how making) fuse.Status {
 		return fuse.EROFS
 	case v.Anchored && how != byMkdir, v.Chosen && how == byLink:
 		return fuse.EACCES
-	case how == byLink && !s.isOwn(n) && s.opts.Session.WasThere(n.key.ID, name):
+	case how == byLink && !s.isOwn(n) && s.opts.Session.WasThere(n.Key.ID, name):
 		return fuse.EACCES
 	}
 	return fuse.OK
 }
 
 // mayLink reports whether a symbolic link in the directory may hold text.
-func (s *Server) mayLink(n *node, text string) fuse.Status {
-	if !n.zone.MayLink(text) && !s.isOwn(n) {
+func (s *Server) mayLink(n *nodes.Node, text string) fuse.Status {
+	if !n.Zone.MayLink(text) && !s.isOwn(n) {
 		return fuse.EACCES
 	}
 	return fuse.OK
 }
 
 // mayTakeLink reports whether a symbolic link that is there may get the name.
-func (s *Server) mayTakeLink(n *node, name string, dir int, base string) fuse.Status {
+func (s *Server) mayTakeLink(n *nodes.Node, name string, dir int, base string) fuse.Status {
 	text, err := names.Readlink(dir, base)
 	if err != nil {
 		return status(err)
@@ -122,16 +123,16 @@ func (s *Server) mayTakeLink(n *node, name string, dir int, base string) fuse.St
 }
 
 // noteMaking tells of a name that is about to be made, written or taken away.
-func (s *Server) noteMaking(n *node, name string, how making) {
-	rel := path.Join(s.nodes.where(n), name)
+func (s *Server) noteMaking(n *nodes.Node, name string, how making) {
+	rel := path.Join(s.nodes.Where(n), name)
 	s.opts.Session.Note(guard.Naming{Place: s.holds(n, name), Name: name, Mkdir: how == byMkdir,
 		Rel: strings.TrimPrefix(rel, "/"), Path: path.Join(s.opts.Root, rel),
-		Dir: func() (guard.ID, int) { return n.key.ID, n.fd }})
+		Dir: func() (guard.ID, int) { return n.Key.ID, n.FD }})
 }
 
 // mayTake reports whether what has the name may lose it.
-func (s *Server) mayTake(n *node, name string, isDir bool) fuse.Status {
-	if n.dir != nil && n.dir.has(name) {
+func (s *Server) mayTake(n *nodes.Node, name string, isDir bool) fuse.Status {
+	if n.Dir != nil && n.Dir.Settles(name) {
 		return fuse.EBUSY
 	}
 	v := s.verdict(n, name)
@@ -174,13 +175,13 @@ func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
 }
 
 // ownText says of the text of a configuration whether it is the session's.
-func (s *Server) ownText(n *node) func([]byte) bool {
-	return func(text []byte) bool { return s.opts.Made != nil && s.opts.Made(s.nodes.where(n), text) }
+func (s *Server) ownText(n *nodes.Node) func([]byte) bool {
+	return func(text []byte) bool { return s.opts.Made != nil && s.opts.Made(s.nodes.Where(n), text) }
 }
 
 // harmless says whether a file whose contents count may hold text.
-func (s *Server) harmless(n *node, text []byte) bool {
-	_, name := s.nodes.nameOf(n)
+func (s *Server) harmless(n *nodes.Node, text []byte) bool {
+	_, name := s.nodes.NameOf(n)
 	if ok, settled := guard.Says(name, text); settled {
 		return ok
 	}

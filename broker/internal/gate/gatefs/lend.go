@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -20,14 +21,14 @@ func (s *Server) Lend(fd int) bool {
 		return false
 	}
 	id := guard.ID{Dev: st.Dev, Ino: st.Ino}
-	n := s.nodes.find(loopKey{ID: id})
+	n := s.nodes.Find(nodes.Key{ID: id})
 	if n != nil && s.files.runs(n) {
 		return false
 	}
 	s.lent.Add(id)
-	if n != nil && !n.lent.Swap(true) {
-		n.relied.Store(false)
-		s.fuse.PagesNotify(n.id)
+	if n != nil && !n.Lent.Swap(true) {
+		n.Relied.Store(false)
+		s.fuse.PagesNotify(n.ID)
 	}
 	return true
 }
@@ -39,9 +40,9 @@ func (s *Server) Still() func() {
 }
 
 // stays says whether a directory is where the server knows it to be: somebody may have moved it, or one above.
-func (s *Server) stays(n *node) bool {
-	top, rel := s.nodes.below(n)
-	return n == top || names.Stays(s.procfd, n.fd, top.fd, rel, top.zone, n.zone)
+func (s *Server) stays(n *nodes.Node) bool {
+	top, rel := s.nodes.Below(n)
+	return n == top || names.Stays(s.procfd, n.FD, top.FD, rel, top.Zone, n.Zone)
 }
 
 // maxAlone bounds how long Alone waits: whoever judges a name may wait for a file system that does not answer.
@@ -61,16 +62,16 @@ func (s *Server) Alone() func() {
 // Left makes the kernel forget a name in a directory of the host, which leads elsewhere now. What is mounted on it is
 // mounted no more then.
 func (s *Server) Left(id guard.ID, name string) {
-	for _, n := range s.nodes.directories(id) {
-		s.unmounted(path.Join(s.nodes.where(n), name))
-		s.fuse.InodeNotify(n.id)
-		s.fuse.EntryNotify(n.id, name)
+	for _, n := range s.nodes.Directories(id) {
+		s.unmounted(path.Join(s.nodes.Where(n), name))
+		s.fuse.InodeNotify(n.ID)
+		s.fuse.EntryNotify(n.ID, name)
 	}
 }
 
 // markLent marks a file that was looked up.
-func (s *Server) markLent(n *node) {
-	if n.typ == unix.S_IFREG && !n.lent.Load() && s.lent.Has(guard.ID{Dev: n.key.Dev, Ino: n.key.Ino}) {
-		n.lent.Store(true)
+func (s *Server) markLent(n *nodes.Node) {
+	if n.Type == unix.S_IFREG && !n.Lent.Load() && s.lent.Has(guard.ID{Dev: n.Key.Dev, Ino: n.Key.Ino}) {
+		n.Lent.Store(true)
 	}
 }

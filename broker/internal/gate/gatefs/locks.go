@@ -26,7 +26,7 @@ func (s *Server) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) (
 	if h == nil || h.fd < 0 {
 		return fuse.EBADF
 	}
-	out.Lock, code = s.locks.Get(locks.Owner{Object: h.node.id, ID: in.Owner}, lockHost{s, h}, in.Lock)
+	out.Lock, code = s.locks.Get(locks.Owner{Object: h.node.ID, ID: in.Owner}, lockHost{s, h}, in.Lock)
 	return code
 }
 
@@ -36,10 +36,10 @@ func (s *Server) SetLk(cancel <-chan struct{}, in *fuse.LkIn, wait bool) fuse.St
 	if h == nil || h.fd < 0 {
 		return fuse.EBADF
 	}
-	o := locks.Owner{Object: h.node.id, ID: in.Owner, Flock: in.Flags&fuse.LK_FLOCK != 0}
+	o := locks.Owner{Object: h.node.ID, ID: in.Owner, Flock: in.Flags&fuse.LK_FLOCK != 0}
 	code := s.locks.Set(cancel, o, &h.locks, lockHost{s, h}, in.Lock, wait)
 	if code == fuse.OK && in.Lock.Type != unix.F_UNLCK { // what was read before may have been changed by who had the lock
-		s.fuse.PagesNotify(h.node.id)
+		s.fuse.PagesNotify(h.node.ID)
 	}
 	return code
 }

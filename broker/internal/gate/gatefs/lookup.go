@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 )
@@ -18,31 +19,31 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	if code, ok := s.lookupRepeated(h, name, out); ok {
 		return code
 	}
-	n := s.nodes.get(h.NodeId)
+	n := s.nodes.Get(h.NodeId)
 	switch {
 	case n == nil:
 		return errno(unix.ESTALE)
 	case !guard.ValidName(name):
 		return errno(names.Invalid(name))
-	case n.kind == gated:
+	case n.Kind == nodes.Gated:
 		return s.lookupGated(cancel, h, n, name, out)
-	case n.kind == loop:
+	case n.Kind == nodes.Loop:
 		return s.lookupLoop(h, n, name, out)
 	}
 	if made := s.madeHabit(n, name); made != nil {
 		return s.lookupLoop(h, made, name, out)
 	}
-	if sub := n.dir.subs[name]; sub != nil {
-		s.nodes.keep(sub)
+	if sub := n.Dir.Subs[name]; sub != nil {
+		s.nodes.Keep(sub)
 		return s.enterStatic(sub, out)
 	}
-	if c, ok := n.dir.children[name]; ok {
+	if c, ok := n.Dir.Children[name]; ok {
 		return s.lookupChild(cancel, h, n, c, out)
 	}
 	switch {
-	case n.dir.Kind == served.Guarded:
+	case n.Dir.Kind == served.Guarded:
 		return s.lookupLoop(h, n, name, out)
-	case n.dir.Unlisted == served.AskFirst && (n.fd >= 0 || n.base != nil && n.base.fd >= 0):
+	case n.Dir.Unlisted == served.AskFirst && (n.FD >= 0 || n.Base != nil && n.Base.FD >= 0):
 		return s.lookupGated(cancel, h, n, name, out)
 	}
 	return absent(out)
@@ -55,23 +56,23 @@ func absent(out *fuse.EntryOut) fuse.Status {
 	return fuse.OK
 }
 
-func (s *Server) enterStatic(n *node, out *fuse.EntryOut) fuse.Status {
-	out.NodeId = n.id
+func (s *Server) enterStatic(n *nodes.Node, out *fuse.EntryOut) fuse.Status {
+	out.NodeId = n.ID
 	out.SetEntryTimeout(forever)
 	out.SetAttrTimeout(s.attrValid(n))
-	if n.dir.Kind == served.Guarded {
-		return s.statFd(n.fd, &out.Attr)
+	if n.Dir.Kind == served.Guarded {
+		return s.statFd(n.FD, &out.Attr)
 	}
-	s.fillSkeleton(n.dir, &out.Attr)
+	s.fillSkeleton(n.Dir, &out.Attr)
 	return fuse.OK
 }
 
-func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, c served.Child,
+func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *nodes.Node, c served.Child,
 	out *fuse.EntryOut) fuse.Status {
 	switch c.Kind {
 	case served.Hidden:
 		if s.habit(n, c.Name) { // there may be one of the session's own later, so the kernel keeps no answer
-			if s.said.First(path.Join(n.path, c.Name)) {
+			if s.said.First(path.Join(n.Path, c.Name)) {
 				s.tellHidden(h, n, c.Name)
 			}
 			return fuse.ENOENT
@@ -79,14 +80,14 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 		s.tellHidden(h, n, c.Name)
 		return absent(out)
 	case served.Symlink, served.Covered:
-		p, mode := path.Join(n.path, c.Name), c.FileMode()
-		own := &node{kind: gated, typ: mode & unix.S_IFMT, path: p, fd: -1, base: n, rel: c.Name, id: s.nodes.pathID(p,
-			mode&unix.S_IFMT, c.Target)}
-		if s.nodes.keep(own) == nil {
+		p, mode := path.Join(n.Path, c.Name), c.FileMode()
+		own := &nodes.Node{Kind: nodes.Gated, Type: mode & unix.S_IFMT, Path: p, FD: -1, Base: n, Rel: c.Name,
+			ID: s.nodes.PathID(p, mode&unix.S_IFMT, c.Target)}
+		if s.nodes.Keep(own) == nil {
 			return fuse.EIO
 		}
-		out.NodeId = own.id
-		out.Attr = fuse.Attr{Ino: own.id, Mode: mode, Nlink: 1, Size: uint64(len(c.Target)),
+		out.NodeId = own.ID
+		out.Attr = fuse.Attr{Ino: own.ID, Mode: mode, Nlink: 1, Size: uint64(len(c.Target)),
 			Owner: fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}}
 		out.SetEntryTimeout(forever)
 		out.SetAttrTimeout(forever)
@@ -96,8 +97,8 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *node, 
 }
 
 // lookupLoop finds a name of a guarded directory on the host.
-func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.EntryOut) fuse.Status {
-	if n.zone == nil {
+func (s *Server) lookupLoop(h *fuse.InHeader, n *nodes.Node, name string, out *fuse.EntryOut) fuse.Status {
+	if n.Zone == nil {
 		return fuse.ENOTDIR
 	}
 	switch v := s.verdict(n, name); {
@@ -108,7 +109,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 		return s.lookupCandidate(h, n, name, out)
 	}
 	watched, seen := s.watch(n)
-	fd, err := names.HoldBeneath(n.fd, name) // and no look alone: the host would give its number to another file
+	fd, err := names.HoldBeneath(n.FD, name) // and no look alone: the host would give its number to another file
 	if err != nil {
 		return status(err)
 	}
@@ -118,13 +119,13 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 		return status(err)
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 && s.linked(n, name) {
-		s.Forget(c.id, 1)
+		s.Forget(c.ID, 1)
 		s.tellHidden(h, n, name)
 		return absent(out)
 	}
 	s.markLent(c)
 	rely := s.saw(watched, seen, name, c)
-	c.doubted.Store(!rely) // the kernel has asked, and will ask again
+	c.Doubted.Store(!rely) // the kernel has asked, and will ask again
 	code := s.enterLoop(c, &st, out)
 	if rely {
 		out.SetEntryTimeout(s.opts.Rely)
@@ -133,7 +134,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *node, name string, out *fuse.En
 }
 
 // adopt enters the object fd, found under name, and describes it to the kernel. It owns fd.
-func (s *Server) adopt(n *node, name string, fd int, out *fuse.EntryOut) fuse.Status {
+func (s *Server) adopt(n *nodes.Node, name string, fd int, out *fuse.EntryOut) fuse.Status {
 	var st unix.Stat_t
 	c, err := s.taken(n, name, fd, &st)
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *Server) adopt(n *node, name string, fd int, out *fuse.EntryOut) fuse.St
 	return s.enterLoop(c, &st, out)
 }
 
-func (s *Server) taken(n *node, name string, fd int, st *unix.Stat_t) (*node, error) {
+func (s *Server) taken(n *nodes.Node, name string, fd int, st *unix.Stat_t) (*nodes.Node, error) {
 	if err := unix.Fstat(fd, st); err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -155,58 +156,59 @@ func (s *Server) taken(n *node, name string, fd int, st *unix.Stat_t) (*node, er
 			return nil, err
 		}
 	}
-	c := s.nodes.hold(key, fd, st.Mode&unix.S_IFMT, n, name)
+	c := s.nodes.Hold(key, fd, st.Mode&unix.S_IFMT, n, name)
 	s.pruneIfFull()
 	return c, nil
 }
 
 // keyOf is the key of what is no directory.
-func (s *Server) keyOf(n *node, name string, st *unix.Stat_t) loopKey {
-	key := loopKey{ID: guard.ID{Dev: st.Dev, Ino: st.Ino}}
+func (s *Server) keyOf(n *nodes.Node, name string, st *unix.Stat_t) nodes.Key {
+	key := nodes.Key{ID: guard.ID{Dev: st.Dev, Ino: st.Ino}}
 	switch v := s.verdict(n, name); v.Action {
 	case guard.Guard:
-		key.ro, key.config = true, st.Mode&unix.S_IFMT == unix.S_IFREG && n.zone.Git() && guard.Config(name)
+		key.ReadOnly, key.Config = true, st.Mode&unix.S_IFMT == unix.S_IFREG && n.Zone.Git() && guard.Config(name)
 	case guard.Check, guard.Index:
-		key.ro, key.mode = true, st.Mode&unix.S_IFMT == unix.S_IFREG
-		key.config = key.mode && v.Action == guard.Check
+		key.ReadOnly, key.Mode = true, st.Mode&unix.S_IFMT == unix.S_IFREG
+		key.Config = key.Mode && v.Action == guard.Check
 	case guard.Text:
-		key.text = true
+		key.Text = true
 	default:
-		key.ro = v.Anchored // a file where a directory of guarded names is looked for could lead to others
+		key.ReadOnly = v.Anchored // a file where a directory of guarded names is looked for could lead to others
 	}
 	return key
 }
 
 // linked says whether a file that has several names is another name of a secret. What tools unpack they link.
-func (s *Server) linked(n *node, name string) bool {
-	return s.opts.Linked != nil && !n.zone.Git() && !n.zone.Packed() && s.opts.Linked(path.Join(s.pathOf(n), name))
+func (s *Server) linked(n *nodes.Node, name string) bool {
+	return s.opts.Linked != nil && !n.Zone.Git() && !n.Zone.Packed() && s.opts.Linked(path.Join(s.pathOf(n), name))
 }
 
 // config says whether a node is a repository's configuration, which is read without its credentials.
-func (s *Server) config(n *node) bool {
-	return n.key.config || n.kind == gated && n.typ == unix.S_IFREG && s.opts.Config != nil && s.opts.Config(n.path)
+func (s *Server) config(n *nodes.Node) bool {
+	return n.Key.Config || n.Kind == nodes.Gated && n.Type == unix.S_IFREG && s.opts.Config != nil && s.opts.Config(n.Path)
 }
 
 // dirKey is the key of an open directory. One with a HEAD is a repository by itself for git, whatever its name.
-func (s *Server) dirKey(n *node, name string, fd int) (loopKey, error) {
+func (s *Server) dirKey(n *nodes.Node, name string, fd int) (nodes.Key, error) {
 	id, err := names.ID(fd)
 	if err != nil {
-		return loopKey{}, err
+		return nodes.Key{}, err
 	}
 	v := s.verdict(n, name)
-	key := loopKey{ID: id, zone: s.holds(n, name).Below(name), ro: v.Action == guard.Guard || v.Action == guard.Check}
+	key := nodes.Key{ID: id, Zone: s.holds(n, name).Below(name),
+		ReadOnly: v.Action == guard.Guard || v.Action == guard.Check}
 	var head unix.Stat_t
 	if !s.opts.Session.Own(id) && names.Stat(fd, "HEAD", &head) == nil {
-		key.zone = key.zone.Repository()
+		key.Zone = key.Zone.Repository()
 	}
 	return key, nil
 }
 
-func (s *Server) enterLoop(c *node, st *unix.Stat_t, out *fuse.EntryOut) fuse.Status {
-	out.NodeId = c.id
-	s.describe(c, c.fd, st, &out.Attr)
+func (s *Server) enterLoop(c *nodes.Node, st *unix.Stat_t, out *fuse.EntryOut) fuse.Status {
+	out.NodeId = c.ID
+	s.describe(c, c.FD, st, &out.Attr)
 	out.SetAttrTimeout(s.attrValid(c))
-	if c.typ == unix.S_IFDIR {
+	if c.Type == unix.S_IFDIR {
 		if s.opts.Repeat != nil {
 			s.watch(c)
 		}

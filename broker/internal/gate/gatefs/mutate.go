@@ -9,16 +9,17 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 )
 
 // place is home and mayMake in one. Every directory stays where it is until done is called: for all sessions where the
 // name may be made only as long as it does.
-func (s *Server) place(id uint64, name string, how making) (n *node, done func(), code fuse.Status) {
+func (s *Server) place(id uint64, name string, how making) (n *nodes.Node, done func(), code fuse.Status) {
 	done = s.Still()
 	if n, code = s.home(id, name); code != fuse.OK {
 		return nil, done, code
 	}
-	if n.zone.Waits(name) {
+	if n.Zone.Waits(name) {
 		still, alone := done, s.opts.Session.Alone(true)
 		if alone == nil {
 			return nil, still, fuse.EAGAIN
@@ -51,7 +52,7 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 		}
 	} else {
 		var err error
-		if fd, err = names.OpenBeneath(n.fd, name, flags, mode); err != nil {
+		if fd, err = names.OpenBeneath(n.FD, name, flags, mode); err != nil {
 			return status(err)
 		}
 	}
@@ -67,17 +68,17 @@ func (s *Server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 	}
 	if out.Attr.Mode&unix.S_IFMT != unix.S_IFREG { // the host had something else there
 		unix.Close(fd)
-		s.nodes.forget(out.NodeId, 1)
+		s.nodes.Forget(out.NodeId, 1)
 		return fuse.EACCES
 	}
-	made := s.nodes.get(out.NodeId)
+	made := s.nodes.Get(out.NodeId)
 	out.OpenFlags |= s.shares(made, in.Flags, fd)
 	out.Fh = s.files.Add(&handle{fd: fd, node: made, append: in.Flags&unix.O_APPEND != 0, maybe: maybe})
 	return fuse.OK
 }
 
 // enterMade gives a new object the mode that was asked for and enters it.
-func (s *Server) enterMade(n *node, name string, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
+func (s *Server) enterMade(n *nodes.Node, name string, fd int, mode uint32, out *fuse.EntryOut) fuse.Status {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return status(err)
@@ -103,8 +104,8 @@ func (s *Server) restoreMode(fd int, st *unix.Stat_t, mode uint32) error {
 }
 
 // made enters what a name-making call has just made.
-func (s *Server) made(n *node, name string, mode uint32, out *fuse.EntryOut) fuse.Status {
-	fd, err := names.HoldBeneath(n.fd, name)
+func (s *Server) made(n *nodes.Node, name string, mode uint32, out *fuse.EntryOut) fuse.Status {
+	fd, err := names.HoldBeneath(n.FD, name)
 	if err != nil {
 		return status(err)
 	}
@@ -130,15 +131,15 @@ func (s *Server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 	}
 	defer s.expect(n, name, unix.IN_CREATE, unix.IN_ATTRIB)()
 	mode := in.Mode & 0o1777
-	if err := unix.Mkdirat(n.fd, name, mode); err != nil {
+	if err := unix.Mkdirat(n.FD, name, mode); err != nil {
 		return s.occupied(&in.InHeader, n, name, err)
 	}
 	code = s.made(n, name, mode, out)
 	if code == fuse.OK {
 		if s.candidate(n, name) {
-			s.keeper.Own(s.nodes.get(out.NodeId).fd, nil)
+			s.keeper.Own(s.nodes.Get(out.NodeId).FD, nil)
 		}
-		s.noteMkdir(n, name, s.nodes.get(out.NodeId).key.ID)
+		s.noteMkdir(n, name, s.nodes.Get(out.NodeId).Key.ID)
 	}
 	return code
 }
@@ -177,7 +178,7 @@ func (s *Server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, ou
 		defer s.keeper.Keeping(fd, nil)()
 		return s.enterMade(n, name, fd, mode&0o1777, out)
 	}
-	if err := unix.Mknodat(n.fd, name, mode, 0); err != nil {
+	if err := unix.Mknodat(n.FD, name, mode, 0); err != nil {
 		return s.occupied(&in.InHeader, n, name, err)
 	}
 	return s.made(n, name, mode&0o1777, out)
@@ -205,10 +206,10 @@ func (s *Server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 		return s.tellGuarded(h, n, name, code)
 	}
 	defer s.expect(n, name, unix.IN_CREATE)()
-	if err := unix.Symlinkat(target, n.fd, name); err != nil {
+	if err := unix.Symlinkat(target, n.FD, name); err != nil {
 		return s.occupied(h, n, name, err)
 	}
-	fd, err := names.HoldBeneath(n.fd, name)
+	fd, err := names.HoldBeneath(n.FD, name)
 	if err != nil {
 		return status(err)
 	}
@@ -234,17 +235,17 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	if code != fuse.OK {
 		return s.tellGuarded(&in.InHeader, n, name, code)
 	}
-	from := s.nodes.get(in.Oldnodeid)
+	from := s.nodes.Get(in.Oldnodeid)
 	switch {
 	case from == nil:
 		return errno(unix.ESTALE)
-	case from.kind != loop:
+	case from.Kind != nodes.Loop:
 		return fuse.EXDEV
-	case from.ro || from.text:
+	case from.ReadOnly || from.Text:
 		return fuse.EROFS
 	}
-	t := target{node: from, host: from.fd}
-	if from.fd < 0 {
+	t := target{Node: from, host: from.FD}
+	if from.FD < 0 {
 		if t, code = s.openAgain(from); code != fuse.OK {
 			return code
 		}
@@ -253,7 +254,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	if s.concealed(from, t.host) {
 		return fuse.ENOENT
 	}
-	if from.typ == unix.S_IFLNK {
+	if from.Type == unix.S_IFLNK {
 		if code = s.mayTakeLink(n, name, t.host, ""); code != fuse.OK {
 			return s.tellGuarded(&in.InHeader, n, name, code)
 		}
@@ -261,7 +262,7 @@ func (s *Server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out 
 	s.noteWriting(from) // by the new name, as well
 	defer s.expect(n, name, unix.IN_CREATE)()
 	was := s.keeper.Keeping(t.host, nil)
-	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+	if err := unix.Linkat(s.procfd, strconv.Itoa(t.host), n.FD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return s.occupied(&in.InHeader, n, name, err)
 	}
 	if was(); s.candidate(n, name) {
@@ -309,14 +310,14 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 		return status(s.keeper.Remove(s.named(n, name), flags != 0))
 	}
 	if flags == 0 {
-		return status(unix.Unlinkat(n.fd, name, 0))
+		return status(unix.Unlinkat(n.FD, name, 0))
 	}
-	id, err := names.IDAt(n.fd, name)
+	id, err := names.IDAt(n.FD, name)
 	if err == nil {
-		err = unix.Unlinkat(n.fd, name, flags)
+		err = unix.Unlinkat(n.FD, name, flags)
 	}
 	if err == nil {
-		s.opts.Session.Removed(n.key.ID, name, id)
+		s.opts.Session.Removed(n.Key.ID, name, id)
 	}
 	return status(err)
 }

@@ -10,44 +10,47 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
 // What the session makes is its own, see guard.Session.
 
 // isOwn says whether a directory is the session's own.
-func (s *Server) isOwn(n *node) bool { return n.kind == loop && s.opts.Session.Own(n.key.ID) }
+func (s *Server) isOwn(n *nodes.Node) bool {
+	return n.Kind == nodes.Loop && s.opts.Session.Own(n.Key.ID)
+}
 
 // inOwnRepository says whether one of the session's own directories, up from n, is the work tree of a repository: it
 // was made there, too.
-func (s *Server) inOwnRepository(n *node) bool {
+func (s *Server) inOwnRepository(n *nodes.Node) bool {
 	for n != nil && s.isOwn(n) {
-		if guard.WorkTree(func(rel string) bool { return names.IsFile(n.fd, rel) }) {
+		if guard.WorkTree(func(rel string) bool { return names.IsFile(n.FD, rel) }) {
 			return true
 		}
-		n, _ = s.nodes.nameOf(n)
+		n, _ = s.nodes.NameOf(n)
 	}
 	return false
 }
 
 // noteMkdir remembers a directory that the session has made in n.
-func (s *Server) noteMkdir(n *node, name string, id guard.ID) {
-	s.opts.Session.Mkdir(s.holds(n, name), s.verdict(n, name), n.key.ID, name, id)
+func (s *Server) noteMkdir(n *nodes.Node, name string, id guard.ID) {
+	s.opts.Session.Mkdir(s.holds(n, name), s.verdict(n, name), n.Key.ID, name, id)
 }
 
 // noteGone remembers that the directory with that identity has left its name in n, for another.
-func (s *Server) noteGone(n *node, name string, id guard.ID, to *node, toName string) {
-	s.opts.Session.Left(n.key.ID, name, id, func() bool { return names.Free(to.fd, toName, n.zone.Below(name)) })
+func (s *Server) noteGone(n *nodes.Node, name string, id guard.ID, to *nodes.Node, toName string) {
+	s.opts.Session.Left(n.Key.ID, name, id, func() bool { return names.Free(to.FD, toName, n.Zone.Below(name)) })
 }
 
 // takes says whether a directory gets to where one was before that is not the session's own, or where one is looked
 // for.
-func (s *Server) takes(n *node, name string, id guard.ID) bool {
-	if s.opts.Session.Takes(n.key.ID, s.pathOf(n), name, id) {
+func (s *Server) takes(n *nodes.Node, name string, id guard.ID) bool {
+	if s.opts.Session.Takes(n.Key.ID, s.pathOf(n), name, id) {
 		return true
 	}
-	there, err := names.IDAt(n.fd, name)
-	return err == nil && there != id && !s.isOwn(n) && names.Type(n.fd, name) == unix.S_IFDIR &&
+	there, err := names.IDAt(n.FD, name)
+	return err == nil && there != id && !s.isOwn(n) && names.Type(n.FD, name) == unix.S_IFDIR &&
 		!s.opts.Session.Own(there)
 }
 
@@ -55,15 +58,15 @@ func (s *Server) takes(n *node, name string, id guard.ID) bool {
 // the session's it has to be without names that are guarded, and is then guarded like that: its directories are added
 // to demote. Else EXDEV makes mv copy, and the copies are judged one by one. So has one that leaves a directory of
 // packages, where those names are free. s.judging is held, so that no name is made in it meanwhile.
-func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, takes bool,
+func (s *Server) mayMoveOwn(od *nodes.Node, oldName string, nd *nodes.Node, newName string, takes bool,
 	demote *[]guard.ID) fuse.Status {
 	to := s.holds(nd, newName)
 	if !s.isOwn(nd) && !to.Ordinary() {
 		return fuse.EXDEV
 	}
 	was, below := s.holds(od, oldName).Below(oldName), to.Below(newName)
-	if s.keeper.Reveals(names.Leaving{Dir: od.fd, Base: oldName, Top: s.opts.Root,
-		Path: strings.TrimPrefix(path.Join(s.nodes.where(od), oldName), "/"), From: was, To: below,
+	if s.keeper.Reveals(names.Leaving{Dir: od.FD, Base: oldName, Top: s.opts.Root,
+		Path: strings.TrimPrefix(path.Join(s.nodes.Where(od), oldName), "/"), From: was, To: below,
 		Own: s.opts.Session.Own}) {
 		return fuse.EXDEV // of what is not the session's own in it
 	}
@@ -78,7 +81,7 @@ func (s *Server) mayMoveOwn(od *node, oldName string, nd *node, newName string, 
 
 // mayMoveTheirs is mayMoveOwn for a directory that is not the session's own. What the session made in it may be: that,
 // and what is in a repository's directory, was judged for the place where it is.
-func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName string, takes bool,
+func (s *Server) mayMoveTheirs(od *nodes.Node, oldName string, nd *nodes.Node, newName string, takes bool,
 	demote *[]guard.ID) fuse.Status {
 	below := s.holds(nd, newName).Below(newName)
 	switch {
@@ -89,15 +92,15 @@ func (s *Server) mayMoveTheirs(od *node, oldName string, nd *node, newName strin
 			demote = nil
 		}
 		return mayFill(od, oldName, below, demote)
-	case names.LeadsOut(od.fd, oldName):
+	case names.LeadsOut(od.FD, oldName):
 		return fuse.EXDEV
 	}
 	return fuse.OK
 }
 
 // mayFill says whether what is in a directory may lie in a place. Its directories are added to demote, if there is one.
-func mayFill(od *node, oldName string, below *guard.Place, demote *[]guard.ID) fuse.Status {
-	ids, plain := names.Plain(od.fd, oldName, below)
+func mayFill(od *nodes.Node, oldName string, below *guard.Place, demote *[]guard.ID) fuse.Status {
+	ids, plain := names.Plain(od.FD, oldName, below)
 	if !plain {
 		return fuse.EXDEV
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 )
 
@@ -29,12 +30,12 @@ func TestPlantFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func(kind served.DirKind, host string) (ino uint64, held bool, err error) {
-		n := &node{fd: -1, dir: &dir{Dir: served.Dir{Kind: kind, Host: host}}}
+		n := &nodes.Node{FD: -1, Dir: &nodes.Dir{Dir: served.Dir{Kind: kind, Host: host}}}
 		err = new(Server).openStatic(n)
-		if n.fd >= 0 {
-			unix.Close(n.fd)
+		if n.FD >= 0 {
+			unix.Close(n.FD)
 		}
-		return n.dir.attr.Ino, n.fd >= 0, err
+		return n.Dir.Attr.Ino, n.FD >= 0, err
 	}
 	if _, _, err := open(served.Guarded, link); err == nil {
 		t.Error("where a link leads is served")

@@ -11,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 )
 
@@ -23,13 +24,13 @@ func (s *Server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Open
 		return code
 	}
 	defer t.done()
-	if t.kind == static && t.dir.Asks && !s.opts.Unasked && !s.isAgent(&in.InHeader) {
-		if _, _, code := s.permission(cancel, &in.InHeader, t.node, grants.OpList); code != fuse.OK {
+	if t.Kind == nodes.Static && t.Dir.Asks && !s.opts.Unasked && !s.isAgent(&in.InHeader) {
+		if _, _, code := s.permission(cancel, &in.InHeader, t.Node, grants.OpList); code != fuse.OK {
 			return code
 		}
 	}
-	h := &handle{fd: -1, node: t.node}
-	if t.kind != static || t.dir.Kind == served.Guarded {
+	h := &handle{fd: -1, node: t.Node}
+	if t.Kind != nodes.Static || t.Dir.Kind == served.Guarded {
 		fd, err := s.reopen(t.host, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
 			return status(err)
@@ -50,7 +51,7 @@ func (s *Server) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirE
 // lookups it saves.
 func (s *Server) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	h := s.files.Get(in.Fh)
-	agent := s.isAgent(&in.InHeader) && h != nil && h.node.kind == static
+	agent := s.isAgent(&in.InHeader) && h != nil && h.node.Kind == nodes.Static
 	return s.list(in, func(e fuse.DirEntry) bool {
 		entry := out.AddDirLookupEntry(e)
 		if entry == nil {
@@ -76,11 +77,11 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 		s.listed(h.node, in.Pid)
 	}
 	if h.fd >= 0 {
-		if h.node.kind == gated {
+		if h.node.Kind == nodes.Gated {
 			all, lists := add, s.listing(&in.InHeader, false)
-			add = func(e fuse.DirEntry) bool { return !lists(path.Join(h.node.path, e.Name)) || all(e) }
+			add = func(e fuse.DirEntry) bool { return !lists(path.Join(h.node.Path, e.Name)) || all(e) }
 		}
-		return status(s.listHost(h, int64(in.Offset), h.node.withOwn(add)))
+		return status(s.listHost(h, int64(in.Offset), withOwn(h.node, add)))
 	}
 	if in.Offset == 0 || h.names == nil { // a rewound directory is read anew
 		h.names = s.skeletonNames(h.node, s.listing(&in.InHeader, s.opts.Unasked))
@@ -96,18 +97,18 @@ func (s *Server) list(in *fuse.ReadIn, add func(fuse.DirEntry) bool) fuse.Status
 }
 
 // withOwn lists the names that are there whatever the host has, right behind the first entry of a host's directory.
-func (n *node) withOwn(add func(fuse.DirEntry) bool) func(fuse.DirEntry) bool {
-	if n.dir == nil || len(n.dir.children) == 0 {
+func withOwn(n *nodes.Node, add func(fuse.DirEntry) bool) func(fuse.DirEntry) bool {
+	if n.Dir == nil || len(n.Dir.Children) == 0 {
 		return add
 	}
 	return func(e fuse.DirEntry) bool {
-		if n.dir.children[e.Name].FileMode() != 0 {
+		if n.Dir.Children[e.Name].FileMode() != 0 {
 			return true
 		}
 		ok := add(e)
-		for name, c := range n.dir.children {
+		for name, c := range n.Dir.Children {
 			if mode := c.FileMode(); ok && e.Name == "." && mode != 0 {
-				ok = add(fuse.DirEntry{Name: name, Mode: mode & unix.S_IFMT, Ino: n.id, Off: e.Off})
+				ok = add(fuse.DirEntry{Name: name, Mode: mode & unix.S_IFMT, Ino: n.ID, Off: e.Off})
 			}
 		}
 		return ok
@@ -138,16 +139,16 @@ func (s *Server) listHost(h *handle, off int64, add func(fuse.DirEntry) bool) er
 	}
 }
 
-func (s *Server) hides(n *node, name string) bool {
-	if n.dir != nil {
-		if c, ok := n.dir.children[name]; ok {
+func (s *Server) hides(n *nodes.Node, name string) bool {
+	if n.Dir != nil {
+		if c, ok := n.Dir.Children[name]; ok {
 			return c.Kind == served.Hidden
 		}
-		if n.dir.subs[name] != nil {
+		if n.Dir.Subs[name] != nil {
 			return false
 		}
 	}
-	if n.zone == nil {
+	if n.Zone == nil {
 		return false
 	}
 	v := s.verdict(n, name)
@@ -158,23 +159,23 @@ func (s *Server) hides(n *node, name string) bool {
 func (s *Server) listing(h *fuse.InHeader, granted bool) func(p string) bool {
 	agent := s.isAgent(h)
 	return func(p string) bool {
-		return s.opts.Secrecy.Of(h.Pid, p).Listed(agent, func() bool { return !granted || s.granted(&node{path: p}) })
+		return s.opts.Secrecy.Of(h.Pid, p).Listed(agent, func() bool { return !granted || s.granted(&nodes.Node{Path: p}) })
 	}
 }
 
 // skeletonNames lists the described names and, where unlisted ones may be asked for, the host's that lists has.
-func (s *Server) skeletonNames(n *node, lists func(p string) bool) []fuse.DirEntry {
-	list := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.id}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.id}}
-	for name, sub := range n.dir.subs {
-		list = append(list, fuse.DirEntry{Name: name, Mode: unix.S_IFDIR, Ino: sub.id})
+func (s *Server) skeletonNames(n *nodes.Node, lists func(p string) bool) []fuse.DirEntry {
+	list := []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR, Ino: n.ID}, {Name: "..", Mode: unix.S_IFDIR, Ino: n.ID}}
+	for name, sub := range n.Dir.Subs {
+		list = append(list, fuse.DirEntry{Name: name, Mode: unix.S_IFDIR, Ino: sub.ID})
 	}
-	for name, c := range n.dir.children {
+	for name, c := range n.Dir.Children {
 		var st unix.Stat_t
 		switch c.Kind {
 		case served.Symlink, served.Covered:
 			st.Mode = c.FileMode()
 		case served.Bound:
-			if n.dir.subs[name] != nil || n.fd < 0 || names.Stat(n.fd, name, &st) != nil {
+			if n.Dir.Subs[name] != nil || n.FD < 0 || names.Stat(n.FD, name, &st) != nil {
 				continue
 			}
 		default:
@@ -182,9 +183,9 @@ func (s *Server) skeletonNames(n *node, lists func(p string) bool) []fuse.DirEnt
 		}
 		list = append(list, fuse.DirEntry{Name: name, Mode: st.Mode & unix.S_IFMT, Ino: st.Ino})
 	}
-	if n.dir.Unlisted == served.AskFirst {
+	if n.Dir.Unlisted == served.AskFirst {
 		list = s.addUnlisted(n, list, lists)
-		if n.fd >= 0 {
+		if n.FD >= 0 {
 			list = s.addHabits(n, list)
 		}
 	}
@@ -192,8 +193,8 @@ func (s *Server) skeletonNames(n *node, lists func(p string) bool) []fuse.DirEnt
 	return list
 }
 
-func (s *Server) addUnlisted(n *node, list []fuse.DirEntry, lists func(p string) bool) []fuse.DirEntry {
-	at := n.fd
+func (s *Server) addUnlisted(n *nodes.Node, list []fuse.DirEntry, lists func(p string) bool) []fuse.DirEntry {
+	at := n.FD
 	if at < 0 {
 		late, err := s.openLate(n)
 		if err != nil {
@@ -209,7 +210,7 @@ func (s *Server) addUnlisted(n *node, list []fuse.DirEntry, lists func(p string)
 	defer unix.Close(fd)
 	h := handle{fd: fd, node: n}
 	_ = s.listHost(&h, 0, func(e fuse.DirEntry) bool { // a directory that fails half-way lists what it told
-		if e.Name != "." && e.Name != ".." && !n.dir.has(e.Name) && lists(path.Join(n.path, e.Name)) {
+		if e.Name != "." && e.Name != ".." && !n.Dir.Settles(e.Name) && lists(path.Join(n.Path, e.Name)) {
 			list = append(list, e)
 		}
 		return true

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 )
 
 // An open directory costs the server a descriptor and little else, also after it was listed: programs hold thousands.
@@ -24,7 +25,7 @@ func TestListedDirectoriesHoldNoBuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		handles[i] = &handle{fd: int(f.Fd()), node: &node{}}
+		handles[i] = &handle{fd: int(f.Fd()), node: &nodes.Node{}}
 	}
 	before := inUse()
 	for _, h := range handles {

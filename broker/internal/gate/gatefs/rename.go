@@ -13,6 +13,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/guard"
 )
 
@@ -48,7 +49,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		return code
 	}
 	var moved unix.Stat_t
-	if err := names.Stat(od.fd, oldName, &moved); err != nil {
+	if err := names.Stat(od.FD, oldName, &moved); err != nil {
 		return status(err)
 	}
 	done := s.alone(od, oldName, nd, newName, in.Flags, &moved)
@@ -62,7 +63,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 		if what, ok := s.checked(nd, newName); ok && code == fuse.EROFS && in.Flags&unix.RENAME_EXCHANGE == 0 {
 			code, why := s.replaceChecked(od, oldName, nd, newName, what, &moved, uint(in.Flags))
 			if code == fuse.OK && od != nd { // the kernel may rely on the file under its old name, and does under the new one
-				go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
+				go s.fuse.EntryNotify(nd.ID, newName) // waits until the kernel has moved the name
 			}
 			return s.tellMore(&in.InHeader, nd, newName, code, grants.Request{Why: why})
 		}
@@ -77,7 +78,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 
 // alone has nobody else judge what a rename depends on, nor another session where directories move or it counts where
 // they are. What is moved is looked at again then. Nil: that cannot be had, or a directory is elsewhere by now.
-func (s *Server) alone(od *node, oldName string, nd *node, newName string, flags uint32,
+func (s *Server) alone(od *nodes.Node, oldName string, nd *nodes.Node, newName string, flags uint32,
 	moved *unix.Stat_t) (done func()) {
 	moves := moved.Mode&unix.S_IFMT == unix.S_IFDIR || flags&unix.RENAME_EXCHANGE != 0
 	still := s.judging.RUnlock
@@ -88,11 +89,11 @@ func (s *Server) alone(od *node, oldName string, nd *node, newName string, flags
 		s.judging.RLock()
 	}
 	_, checked := s.checked(nd, newName)
-	turn := moves || checked || nd.zone.Waits(newName)
+	turn := moves || checked || nd.Zone.Waits(newName)
 	free := s.opts.Session.Alone(turn)
 	switch {
 	case free == nil:
-	case !turn || s.stays(od) && s.stays(nd) && names.Stat(od.fd, oldName, moved) == nil:
+	case !turn || s.stays(od) && s.stays(nd) && names.Stat(od.FD, oldName, moved) == nil:
 		return func() { free(); still() }
 	default:
 		free()
@@ -102,7 +103,7 @@ func (s *Server) alone(od *node, oldName string, nd *node, newName string, flags
 }
 
 // carryRename does what was judged.
-func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *node, newName string,
+func (s *Server) carryRename(in *fuse.RenameIn, od *nodes.Node, oldName string, nd *nodes.Node, newName string,
 	moved *unix.Stat_t) fuse.Status {
 	defer s.keepingName(od, oldName)()
 	defer s.keepingName(nd, newName)()
@@ -116,10 +117,10 @@ func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *no
 	if in.Flags&unix.RENAME_EXCHANGE != 0 {
 		return s.exchange(od, oldName, nd, newName, moved)
 	}
-	gone, err := names.IDAt(od.fd, oldName)
-	replaced, _ := names.IDAt(nd.fd, newName) // none if there is nothing
+	gone, err := names.IDAt(od.FD, oldName)
+	replaced, _ := names.IDAt(nd.FD, newName) // none if there is nothing
 	if err == nil {
-		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
+		err = unix.Renameat2(od.FD, oldName, nd.FD, newName, uint(in.Flags))
 	}
 	if err != nil {
 		return status(err)
@@ -130,7 +131,7 @@ func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *no
 	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
 		s.noteGone(od, oldName, gone, nd, newName)
 		if replaced != (guard.ID{}) {
-			s.opts.Session.Removed(nd.key.ID, newName, replaced)
+			s.opts.Session.Removed(nd.Key.ID, newName, replaced)
 		}
 	}
 	s.noteMoved(nd, newName, moved)
@@ -138,9 +139,10 @@ func (s *Server) carryRename(in *fuse.RenameIn, od *node, oldName string, nd *no
 }
 
 // exchange swaps two names.
-func (s *Server) exchange(od *node, oldName string, nd *node, newName string, moved *unix.Stat_t) fuse.Status {
+func (s *Server) exchange(od *nodes.Node, oldName string, nd *nodes.Node, newName string,
+	moved *unix.Stat_t) fuse.Status {
 	var other unix.Stat_t
-	if err := names.Stat(nd.fd, newName, &other); err != nil {
+	if err := names.Stat(nd.FD, newName, &other); err != nil {
 		return status(err)
 	}
 	var demote []guard.ID
@@ -155,20 +157,20 @@ func (s *Server) exchange(od *node, oldName string, nd *node, newName string, mo
 	return code
 }
 
-func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName string,
+func (s *Server) exchangeJudged(od *nodes.Node, oldName string, nd *nodes.Node, newName string,
 	moved, other *unix.Stat_t) fuse.Status {
-	a, err := names.IDAt(od.fd, oldName)
+	a, err := names.IDAt(od.FD, oldName)
 	if err != nil {
 		return status(err)
 	}
-	b, err := names.IDAt(nd.fd, newName)
+	b, err := names.IDAt(nd.FD, newName)
 	if err != nil {
 		return status(err)
 	}
 	if err := names.MayExchange(s.opts.Session, s.named(od, oldName), s.named(nd, newName)); err != nil {
 		return status(err)
 	}
-	if err := unix.Renameat2(od.fd, oldName, nd.fd, newName, unix.RENAME_EXCHANGE); err != nil {
+	if err := unix.Renameat2(od.FD, oldName, nd.FD, newName, unix.RENAME_EXCHANGE); err != nil {
 		return status(err)
 	}
 	if moved.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -183,10 +185,10 @@ func (s *Server) exchangeJudged(od *node, oldName string, nd *node, newName stri
 }
 
 // noteMoved notes where an object is now.
-func (s *Server) noteMoved(n *node, name string, st *unix.Stat_t) {
+func (s *Server) noteMoved(n *nodes.Node, name string, st *unix.Stat_t) {
 	key := s.keyOf(n, name, st)
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		fd, err := names.HoldBeneath(n.fd, name)
+		fd, err := names.HoldBeneath(n.FD, name)
 		if err != nil {
 			return
 		}
@@ -195,13 +197,13 @@ func (s *Server) noteMoved(n *node, name string, st *unix.Stat_t) {
 			return
 		}
 	}
-	s.nodes.moved(key, n, name)
+	s.nodes.Moved(key, n, name)
 }
 
 // mayMove reports whether an object may leave one name for another. A directory takes everything below it along, so
 // both places must treat every path below alike; EXDEV makes mv copy, and the copies are judged one by one. What is the
 // session's own and is not there any more is added to demote.
-func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st *unix.Stat_t,
+func (s *Server) mayMove(od *nodes.Node, oldName string, nd *nodes.Node, newName string, st *unix.Stat_t,
 	demote *[]guard.ID) fuse.Status {
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if code := s.mayTake(od, oldName, isDir); code != fuse.OK {
@@ -209,7 +211,7 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	}
 	s.noteMaking(od, oldName, byMove)
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return s.mayTakeLink(nd, newName, od.fd, oldName)
+		return s.mayTakeLink(nd, newName, od.FD, oldName)
 	}
 	if !isDir {
 		return s.mayMake(nd, newName, byMove)
@@ -220,14 +222,14 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 	if code := s.mayMake(nd, newName, byMove); code != fuse.OK {
 		return code
 	}
-	id, err := names.IDAt(od.fd, oldName)
+	id, err := names.IDAt(od.FD, oldName)
 	if err != nil {
 		return status(err)
 	}
 	takes := s.takes(nd, newName, id)
 	if takes {
-		rel := path.Join(s.nodes.where(nd), newName)
-		names.Come(s.opts.Session.Witness, od.fd, oldName, strings.TrimPrefix(rel, "/"), path.Join(s.opts.Root, rel))
+		rel := path.Join(s.nodes.Where(nd), newName)
+		names.Come(s.opts.Session.Witness, od.FD, oldName, strings.TrimPrefix(rel, "/"), path.Join(s.opts.Root, rel))
 	}
 	if s.opts.Session.Own(id) {
 		return s.mayMoveOwn(od, oldName, nd, newName, takes, demote)
@@ -237,36 +239,36 @@ func (s *Server) mayMove(od *node, oldName string, nd *node, newName string, st 
 
 // swapped undoes a move in which a directory, or a link that may not be there, has taken the place of what was judged.
 // The kernel's locks exclude that, except where the source directory is also mounted natively, or by another session.
-func (s *Server) swapped(od *node, oldName string, nd *node, newName string, st *unix.Stat_t) bool {
+func (s *Server) swapped(od *nodes.Node, oldName string, nd *nodes.Node, newName string, st *unix.Stat_t) bool {
 	var now unix.Stat_t
 	from, to := s.holds(od, oldName).Below(oldName), s.holds(nd, newName).Below(newName)
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR || names.Stat(nd.fd, newName, &now) != nil {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || names.Stat(nd.FD, newName, &now) != nil {
 		return false
 	}
 	switch typ := now.Mode & unix.S_IFMT; {
 	case typ == unix.S_IFDIR && !from.Alike(to):
-	case typ == unix.S_IFLNK && s.mayTakeLink(nd, newName, nd.fd, newName) != fuse.OK:
+	case typ == unix.S_IFLNK && s.mayTakeLink(nd, newName, nd.FD, newName) != fuse.OK:
 	default:
 		return false
 	}
 	// the old name has been taken meanwhile
-	if unix.Renameat2(nd.fd, newName, od.fd, oldName, unix.RENAME_NOREPLACE) != nil {
+	if unix.Renameat2(nd.FD, newName, od.FD, oldName, unix.RENAME_NOREPLACE) != nil {
 		// out of sight; a free name in the same directory cannot fail
-		_ = unix.Renameat(nd.fd, newName, nd.fd, names.Reserved+rand.Text())
+		_ = unix.Renameat(nd.FD, newName, nd.FD, names.Reserved+rand.Text())
 	}
 	return true
 }
 
 // checked says whether a rename onto a name depends on the contents, and by which action.
-func (s *Server) checked(n *node, name string) (guard.Action, bool) {
+func (s *Server) checked(n *nodes.Node, name string) (guard.Action, bool) {
 	what := s.verdict(n, name).Action
-	return what, what.Checked() && !(n.dir != nil && n.dir.has(name)) && s.opts.Check != nil
+	return what, what.Checked() && !(n.Dir != nil && n.Dir.Settles(name)) && s.opts.Check != nil
 }
 
 // replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so
 // what is put in place is a new file with exactly the bytes that were checked; the kernel finds its new number at the
 // next lookup. The error is the check's own.
-func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName string, what guard.Action,
+func (s *Server) replaceChecked(od *nodes.Node, oldName string, nd *nodes.Node, newName string, what guard.Action,
 	st *unix.Stat_t, flags uint) (fuse.Status, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fuse.EACCES, nil
@@ -276,7 +278,7 @@ func (s *Server) replaceChecked(od *node, oldName string, nd *node, newName stri
 	}
 	err := names.Replace(s.named(od, oldName), s.named(nd, newName), what, st.Mode&0o777, flags,
 		func(present, proposed []byte) error {
-			return s.opts.Check(s.nodes.where(nd)+"/"+newName, what, present, proposed)
+			return s.opts.Check(s.nodes.Where(nd)+"/"+newName, what, present, proposed)
 		})
 	var refused names.Refused
 	if errors.As(err, &refused) {

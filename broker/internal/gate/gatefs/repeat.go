@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/inotify"
 )
 
@@ -30,10 +31,10 @@ const pairFor = 2 * time.Millisecond
 type repeat struct {
 	what          names.Happening
 	typ           uint32
-	dir, to       *node
+	dir, to       *nodes.Node
 	name, toName  string
-	node, instead *node  // what had the name, and what had the one it was moved to; nil if the kernel knew nothing of it
-	cookie        uint32 // of a move whose second half has not come yet
+	node, instead *nodes.Node // what had the name, and the one it was moved to; nil if the kernel knew nothing of it
+	cookie        uint32      // of a move whose second half has not come yet
 }
 
 // repeats is what waits.
@@ -44,16 +45,16 @@ type repeats struct {
 	wake   chan struct{}
 	now    atomic.Pointer[repeat] // what is being done
 	failed sync.Once
-	away   *node // see elsewhere
+	away   *nodes.Node // see elsewhere
 }
 
 // add notes what the host has done, unless nobody inside may know of it.
-func (q *repeats) add(s *Server, dir *node, e inotify.Event, c *node) {
+func (q *repeats) add(s *Server, dir *nodes.Node, e inotify.Event, c *nodes.Node) {
 	if s.opts.Repeat == nil || e.Name == "" {
 		return
 	}
 	const left = unix.IN_DELETE | unix.IN_MOVED_TO
-	if c != nil && e.Mask&left != 0 && names.Is(dir.fd, e.Name, c.key.ID) { // it has come since
+	if c != nil && e.Mask&left != 0 && names.Is(dir.FD, e.Name, c.Key.ID) { // it has come since
 		if e.Mask&unix.IN_ISDIR != 0 {
 			return // to repeat what happened to the name would be its end for those who are in it
 		}
@@ -70,7 +71,7 @@ func (q *repeats) add(s *Server, dir *node, e inotify.Event, c *node) {
 		if q.pair(&r, e.Cookie) {
 			return
 		}
-		r = repeat{what: names.Moved, typ: names.Type(dir.fd, e.Name), dir: q.elsewhere(s), name: anything, to: dir,
+		r = repeat{what: names.Moved, typ: names.Type(dir.FD, e.Name), dir: q.elsewhere(s), name: anything, to: dir,
 			toName: e.Name, instead: c}
 	case e.Mask&unix.IN_MOVED_FROM != 0:
 		r.what, r.to, r.toName, r.cookie = names.Moved, q.elsewhere(s), anything, e.Cookie
@@ -95,17 +96,17 @@ const (
 	anything  = "anything"
 )
 
-func (q *repeats) elsewhere(s *Server) *node {
+func (q *repeats) elsewhere(s *Server) *nodes.Node {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.away == nil {
-		q.away = s.nodes.nowhere(s.nodes.get(rootID), elsewhere)
+		q.away = s.nodes.Nowhere(s.nodes.Get(nodes.RootID), elsewhere)
 	}
 	return q.away
 }
 
 // mayHide says whether what had a name may have been hidden.
-func (s *Server) mayHide(dir *node, name string) bool {
+func (s *Server) mayHide(dir *nodes.Node, name string) bool {
 	v := s.verdict(dir, name)
 	return hidden(v) || v.Secret != nil
 }
@@ -142,13 +143,13 @@ func (q *repeats) put(s *Server, r repeat) {
 }
 
 // review repeats what may have happened to a name, where the host has lost count.
-func (q *repeats) review(s *Server, dir *node, name string, c *node) {
+func (q *repeats) review(s *Server, dir *nodes.Node, name string, c *nodes.Node) {
 	if s.opts.Repeat == nil || s.hides(dir, name) {
 		return
 	}
 	var st unix.Stat_t
-	r := repeat{what: names.Modified, typ: c.typ, dir: dir, name: name, node: c}
-	if names.Stat(dir.fd, name, &st) != nil {
+	r := repeat{what: names.Modified, typ: c.Type, dir: dir, name: name, node: c}
+	if names.Stat(dir.FD, name, &st) != nil {
 		r.what = names.Removed
 	}
 	q.put(s, r)
@@ -192,19 +193,19 @@ func (q *repeats) next() (repeat, bool) {
 // to be made or moved to, and for one that has gone it soon does. To make it forget a directory would be to take that
 // from those who are in it, with what is mounted there.
 func (q *repeats) do(s *Server, r repeat) {
-	if typ := names.Type(r.dir.fd, r.name); r.what == names.Made && r.typ != unix.S_IFDIR && typ != 0 {
+	if typ := names.Type(r.dir.FD, r.name); r.what == names.Made && r.typ != unix.S_IFDIR && typ != 0 {
 		r.typ = typ
 	}
 	if r.dir == q.away || r.to == q.away {
-		s.fuse.EntryNotify(rootID, elsewhere)
+		s.fuse.EntryNotify(nodes.RootID, elsewhere)
 	}
 	if r.typ != unix.S_IFDIR && (r.what == names.Made || r.what == names.Removed || r.what == names.Moved) {
-		s.fuse.EntryExpire(r.dir.id, r.name)
+		s.fuse.EntryExpire(r.dir.ID, r.name)
 	}
 	out := names.Repeat{What: r.what, Type: r.typ, Dir: s.relative(r.dir), Name: r.name}
 	if r.what == names.Moved {
 		if r.typ != unix.S_IFDIR {
-			s.fuse.EntryExpire(r.to.id, r.toName)
+			s.fuse.EntryExpire(r.to.ID, r.toName)
 		}
 		out.ToDir, out.ToName = s.relative(r.to), r.toName
 	}
@@ -225,8 +226,8 @@ func (q *repeats) do(s *Server, r repeat) {
 	}
 }
 
-func (s *Server) relative(n *node) string {
-	if rel := strings.TrimPrefix(s.nodes.where(n), "/"); rel != "" {
+func (s *Server) relative(n *nodes.Node) string {
+	if rel := strings.TrimPrefix(s.nodes.Where(n), "/"); rel != "" {
 		return rel
 	}
 	return "."

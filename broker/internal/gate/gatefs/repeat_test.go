@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/inotify"
@@ -31,14 +32,14 @@ func TestRepeatOldNews(t *testing.T) {
 	}
 	defer s.release()
 	s.repeats.begun = true // nobody repeats, and nothing is told but by this test
-	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*node]*watch{}
-	top := s.nodes.get(rootID)
-	known := func() *node {
+	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*nodes.Node]*watch{}
+	top := s.nodes.Get(nodes.RootID)
+	known := func() *nodes.Node {
 		var out fuse.EntryOut
-		if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, top, "d", &out); code != fuse.OK {
+		if code := s.lookupLoop(&fuse.InHeader{NodeId: nodes.RootID}, top, "d", &out); code != fuse.OK {
 			t.Fatal(code)
 		}
-		return s.nodes.get(out.NodeId)
+		return s.nodes.Get(out.NodeId)
 	}
 	if err := os.Mkdir(host+"/d", 0o755); err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func repeatsInto(t *testing.T, host string) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.release)
-	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*node]*watch{}
+	s.watches.begun, s.watches.fd, s.watches.of = true, -1, map[*nodes.Node]*watch{}
 	return s
 }
 
@@ -92,10 +93,10 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 	t.Parallel()
 	host := t.TempDir()
 	s := repeatsInto(t, host)
-	top := s.nodes.get(rootID)
+	top := s.nodes.Get(nodes.RootID)
 	look := func(pid uint32, name string) (uint64, fuse.Status) {
 		var out fuse.EntryOut
-		h := fuse.InHeader{NodeId: rootID}
+		h := fuse.InHeader{NodeId: nodes.RootID}
 		h.Pid = pid
 		code := s.Lookup(nil, &h, name, &out)
 		return out.NodeId, code
@@ -119,9 +120,9 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 		var code fuse.Status
 		switch what {
 		case names.Removed:
-			code = s.Rmdir(nil, &fuse.InHeader{NodeId: rootID}, "in")
+			code = s.Rmdir(nil, &fuse.InHeader{NodeId: nodes.RootID}, "in")
 		case names.Moved:
-			code = s.Rename(nil, &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: rootID}, Newdir: away.id}, "in", anything)
+			code = s.Rename(nil, &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: nodes.RootID}, Newdir: away.ID}, "in", anything)
 		default:
 			continue
 		}
@@ -139,13 +140,13 @@ func TestRepeatLeavesDirectories(t *testing.T) {
 		t.Errorf("a new directory is not told of: %v", code)
 	}
 	s.repeats.now.Store(&repeat{what: names.Removed, typ: unix.S_IFDIR, dir: top, name: "new"})
-	if code := s.Rmdir(nil, &fuse.InHeader{NodeId: rootID}, "new"); code != fuse.OK {
+	if code := s.Rmdir(nil, &fuse.InHeader{NodeId: nodes.RootID}, "new"); code != fuse.OK {
 		t.Errorf("that one has gone is not told of: %v", code)
 	}
 }
 
 // opened has somebody hold a node's file open.
-func opened(t *testing.T, s *Server, n *node, flags int, path string) (fh uint64) {
+func opened(t *testing.T, s *Server, n *nodes.Node, flags int, path string) (fh uint64) {
 	t.Helper()
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -161,13 +162,13 @@ func TestRepeatKeepsWhatIsMapped(t *testing.T) {
 	for _, nofile := range []int{100, 0} { // 0: the server holds what is open, and nothing else
 		host := t.TempDir()
 		s := repeatsInto(t, host)
-		s.nodes.most = nofile
+		s.nodes.Most = nofile
 		write(t, host+"/f", "mapped")
 		var out fuse.EntryOut
-		if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, s.nodes.get(rootID), "f", &out); code != fuse.OK {
+		if code := s.lookupLoop(&fuse.InHeader{NodeId: nodes.RootID}, s.nodes.Get(nodes.RootID), "f", &out); code != fuse.OK {
 			t.Fatal(code)
 		}
-		top, f := s.nodes.get(rootID), s.nodes.get(out.NodeId)
+		top, f := s.nodes.Get(nodes.RootID), s.nodes.Get(out.NodeId)
 		opened(t, s, f, unix.O_RDONLY, host+"/f")
 		if err := os.Remove(host + "/f"); err != nil {
 			t.Fatal(err)
@@ -177,7 +178,7 @@ func TestRepeatKeepsWhatIsMapped(t *testing.T) {
 		for _, r := range []*repeat{&r, &came} {
 			s.repeats.now.Store(r)
 			out = fuse.EntryOut{}
-			if code := s.Lookup(nil, &fuse.InHeader{NodeId: rootID}, "f", &out); code != fuse.OK || out.NodeId != f.id {
+			if code := s.Lookup(nil, &fuse.InHeader{NodeId: nodes.RootID}, "f", &out); code != fuse.OK || out.NodeId != f.ID {
 				t.Fatal(code, out.NodeId)
 			}
 			if out.Attr.Size != 6 {
@@ -185,7 +186,7 @@ func TestRepeatKeepsWhatIsMapped(t *testing.T) {
 			}
 		}
 		s.repeats.now.Store(&repeat{what: names.Removed, typ: unix.S_IFREG, dir: top, name: "f"}) // the control
-		if code := s.Lookup(nil, &fuse.InHeader{NodeId: rootID}, "f", &out); code != fuse.OK || out.NodeId == f.id ||
+		if code := s.Lookup(nil, &fuse.InHeader{NodeId: nodes.RootID}, "f", &out); code != fuse.OK || out.NodeId == f.ID ||
 			out.Attr.Size != 0 {
 			t.Errorf("a file that nobody knows: %v, %d with %d bytes", code, out.NodeId, out.Attr.Size)
 		}
@@ -199,10 +200,10 @@ func TestRepeatOldSize(t *testing.T) {
 	host := t.TempDir()
 	s := repeatsInto(t, host)
 	write(t, host+"/f", "")
-	top := s.nodes.get(rootID)
+	top := s.nodes.Get(nodes.RootID)
 	look := func(pid uint32) uint64 {
 		var out fuse.EntryOut
-		h := fuse.InHeader{NodeId: rootID}
+		h := fuse.InHeader{NodeId: nodes.RootID}
 		h.Pid = pid
 		if code := s.Lookup(nil, &h, "f", &out); code != fuse.OK {
 			t.Fatal(code)
@@ -244,7 +245,7 @@ func TestRepeatProgramThatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.release()
-	top := s.nodes.get(rootID)
+	top := s.nodes.Get(nodes.RootID)
 	s.repeats.do(s, repeat{what: names.Written, typ: unix.S_IFREG, dir: top, to: top, name: "prog"})
 	if len(heard) != 1 || heard[0] != names.Modified || said.Len() > 0 {
 		t.Errorf("heard %v, and the person is told %q", heard, said.String())
@@ -267,12 +268,14 @@ func TestRepeatAstray(t *testing.T) {
 	if err := os.Mkdir(host+"/d", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	top, other := fuse.InHeader{NodeId: rootID}, s.repeats.elsewhere(s)
+	top, other := fuse.InHeader{NodeId: nodes.RootID}, s.repeats.elsewhere(s)
 	var out fuse.EntryOut
 	calls := map[string]func() fuse.Status{
-		"unlink":  func() fuse.Status { return s.Unlink(nil, &top, "f") },
-		"rmdir":   func() fuse.Status { return s.Rmdir(nil, &top, "d") },
-		"rename":  func() fuse.Status { return s.Rename(nil, &fuse.RenameIn{InHeader: top, Newdir: rootID}, "f", "g") },
+		"unlink": func() fuse.Status { return s.Unlink(nil, &top, "f") },
+		"rmdir":  func() fuse.Status { return s.Rmdir(nil, &top, "d") },
+		"rename": func() fuse.Status {
+			return s.Rename(nil, &fuse.RenameIn{InHeader: top, Newdir: nodes.RootID}, "f", "g")
+		},
 		"mkdir":   func() fuse.Status { return s.Mkdir(nil, &fuse.MkdirIn{InHeader: top, Mode: 0o700}, "new", &out) },
 		"symlink": func() fuse.Status { return s.Symlink(nil, &top, ".", "link", &out) },
 		"mknod": func() fuse.Status {
@@ -299,7 +302,7 @@ func TestRepeatAstray(t *testing.T) {
 
 // reported is a server of a project, with a file that was looked up, whose events nobody reads but the test: of those
 // that repeated returns the server is to repeat each.
-func reported(t *testing.T, host, name string) (s *Server, file *node, repeated func() []string) {
+func reported(t *testing.T, host, name string) (s *Server, file *nodes.Node, repeated func() []string) {
 	t.Helper()
 	rules := append(projectRules(), guard.Rule{Pattern: "msgnum", Action: guard.Text})
 	s, err := newServer(served.Tree{Dirs: []served.Dir{{Path: "/", Host: host, Kind: served.Guarded,
@@ -308,18 +311,18 @@ func reported(t *testing.T, host, name string) (s *Server, file *node, repeated 
 		t.Fatal(err)
 	}
 	t.Cleanup(s.release)
-	top, w := s.nodes.get(rootID), &s.watches
-	w.begun, w.of, w.byWd = true, map[*node]*watch{}, map[int32]*watch{}
+	top, w := s.nodes.Get(nodes.RootID), &s.watches
+	w.begun, w.of, w.byWd = true, map[*nodes.Node]*watch{}, map[int32]*watch{}
 	if w.fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
 	fd := w.fd
 	t.Cleanup(func() { unix.Close(fd) })
 	var out fuse.EntryOut
-	if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, top, name, &out); code != fuse.OK || w.of[top] == nil {
+	if code := s.lookupLoop(&fuse.InHeader{NodeId: nodes.RootID}, top, name, &out); code != fuse.OK || w.of[top] == nil {
 		t.Fatal(code, "or it is not watched")
 	}
-	return s, s.nodes.get(out.NodeId), func() (list []string) {
+	return s, s.nodes.Get(out.NodeId), func() (list []string) {
 		buf := make([]byte, inotify.Room)
 		n, at, err := w.own.Read(fd, buf)
 		if err != nil && err != unix.EAGAIN {
@@ -345,7 +348,7 @@ func TestRepeatSave(t *testing.T) {
 	}
 	s, file, repeated := reported(t, host, "new")
 	released := s.expectAt(file, unix.IN_CLOSE_WRITE)
-	in := &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: rootID}, Newdir: rootID}
+	in := &fuse.RenameIn{InHeader: fuse.InHeader{NodeId: nodes.RootID}, Newdir: nodes.RootID}
 	if code := s.Rename(nil, in, "new", "f"); code != fuse.OK {
 		t.Fatal(code)
 	}

@@ -7,17 +7,18 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 )
 
 // What repeats has done is answered here: nothing is done, and whoever is in a directory keeps it.
 
 // entered says whether the kernel has the directory that has a name now, by that name: somebody may be in it. It
 // stays so while the kernel holds dir to change it, as it does for whoever repeats, until that is answered.
-func (s *Server) entered(dir *node, name string) bool {
-	if dir.fd < 0 || dir.zone == nil || names.Type(dir.fd, name) != unix.S_IFDIR {
+func (s *Server) entered(dir *nodes.Node, name string) bool {
+	if dir.FD < 0 || dir.Zone == nil || names.Type(dir.FD, name) != unix.S_IFDIR {
 		return false
 	}
-	fd, err := names.HoldBeneath(dir.fd, name)
+	fd, err := names.HoldBeneath(dir.FD, name)
 	if err != nil {
 		return false
 	}
@@ -26,7 +27,7 @@ func (s *Server) entered(dir *node, name string) bool {
 	if err != nil {
 		return false
 	}
-	return s.nodes.has(key, dir, name)
+	return s.nodes.Has(key, dir, name)
 }
 
 // repeating is what is being done again, if the request comes from whoever does that.
@@ -43,23 +44,23 @@ func (s *Server) lookupRepeated(h *fuse.InHeader, name string, out *fuse.EntryOu
 	switch {
 	case r == nil:
 		return 0, false
-	case h.NodeId == rootID && name == elsewhere:
+	case h.NodeId == nodes.RootID && name == elsewhere:
 		s.standIn(s.repeats.away, unix.S_IFDIR, out)
 		return fuse.OK, true
 	case r.isTaken(s, h.NodeId, name):
-		return s.lookupLoop(h, s.nodes.get(h.NodeId), name, out), true
-	case h.NodeId == r.dir.id && name == r.name && r.what == names.Made:
+		return s.lookupLoop(h, s.nodes.Get(h.NodeId), name, out), true
+	case h.NodeId == r.dir.ID && name == r.name && r.what == names.Made:
 		return fuse.ENOENT, true
-	case h.NodeId == r.dir.id && name == r.name && (r.what == names.Removed || r.what == names.Moved):
+	case h.NodeId == r.dir.ID && name == r.name && (r.what == names.Removed || r.what == names.Moved):
 		s.standIn(r.left(s), r.typ, out)
 		return fuse.OK, true
-	case r.what == names.Moved && h.NodeId == r.to.id && name == r.toName:
+	case r.what == names.Moved && h.NodeId == r.to.ID && name == r.toName:
 		if r.instead == nil {
 			return fuse.ENOENT, true
 		}
-		s.standIn(r.instead, r.instead.typ, out)
+		s.standIn(r.instead, r.instead.Type, out)
 		return fuse.OK, true
-	case h.NodeId == r.dir.id && name == r.name:
+	case h.NodeId == r.dir.ID && name == r.name:
 		if !s.stillHas(r) || s.lookupLoop(h, r.dir, name, out) != fuse.OK || out.NodeId == 0 {
 			*out = fuse.EntryOut{}
 			s.standIn(r.node, r.typ, out)
@@ -73,17 +74,17 @@ func (s *Server) lookupRepeated(h *fuse.InHeader, name string, out *fuse.EntryOu
 // happened; whatever the kernel were told of it but the truth, it would forget the directory under him.
 func (r *repeat) isTaken(s *Server, dir uint64, name string) bool {
 	switch {
-	case dir == r.dir.id && name == r.name:
+	case dir == r.dir.ID && name == r.name:
 		return s.entered(r.dir, name)
-	case r.what == names.Moved && dir == r.to.id && name == r.toName:
+	case r.what == names.Moved && dir == r.to.ID && name == r.toName:
 		return s.entered(r.to, name)
 	}
 	return false
 }
 
 // left is what had a name, nil if the kernel has that by another one since.
-func (r *repeat) left(s *Server) *node {
-	if r.node != nil && r.typ == unix.S_IFDIR && !s.nodes.has(r.node.key, r.dir, r.name) {
+func (r *repeat) left(s *Server) *nodes.Node {
+	if r.node != nil && r.typ == unix.S_IFDIR && !s.nodes.Has(r.node.Key, r.dir, r.name) {
 		return nil
 	}
 	return r.node
@@ -95,30 +96,30 @@ func (s *Server) stillHas(r *repeat) bool {
 	var st unix.Stat_t
 	switch {
 	case r.node != nil:
-		return names.Is(r.dir.fd, r.name, r.node.key.ID)
-	case names.Stat(r.dir.fd, r.name, &st) != nil:
+		return names.Is(r.dir.FD, r.name, r.node.Key.ID)
+	case names.Stat(r.dir.FD, r.name, &st) != nil:
 		return false
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return true
 	}
-	return s.nodes.find(s.keyOf(r.dir, r.name, &st)) != nil
+	return s.nodes.Find(s.keyOf(r.dir, r.name, &st)) != nil
 }
 
 // standIn describes what had a name: the object that the kernel knew by it, so that who watches that hears of it, or
 // one that nobody knows.
-func (s *Server) standIn(n *node, typ uint32, out *fuse.EntryOut) {
-	n = s.nodes.standIn(n, typ)
-	out.NodeId = n.id
+func (s *Server) standIn(n *nodes.Node, typ uint32, out *fuse.EntryOut) {
+	n = s.nodes.StandIn(n, typ)
+	out.NodeId = n.ID
 	out.Attr = s.standInAttr(n)
 }
 
 // standInAttr says of what has lost its name what is true of it: the kernel takes what is beyond the size from whoever
 // has it mapped (SIGBUS).
-func (s *Server) standInAttr(n *node) (out fuse.Attr) {
-	if n.fd >= 0 && s.statNode(n, n.fd, &out) != fuse.OK || n.fd < 0 && !s.statHeld(n, &out) {
-		out = fuse.Attr{Ino: n.id}
+func (s *Server) standInAttr(n *nodes.Node) (out fuse.Attr) {
+	if n.FD >= 0 && s.statNode(n, n.FD, &out) != fuse.OK || n.FD < 0 && !s.statHeld(n, &out) {
+		out = fuse.Attr{Ino: n.ID}
 	}
-	out.Mode, out.Nlink = n.typ|0o600, 1
+	out.Mode, out.Nlink = n.Type|0o600, 1
 	out.Owner = fuse.Owner{Uid: s.opts.Owner.UID, Gid: s.opts.Owner.GID}
 	return out
 }
@@ -136,7 +137,7 @@ func (s *Server) madeRepeated(h *fuse.InHeader, name string, typ uint32,
 	switch {
 	case r == nil:
 		return 0, false
-	case r.what != names.Made || h.NodeId != r.dir.id || name != r.name:
+	case r.what != names.Made || h.NodeId != r.dir.ID || name != r.name:
 		return astray, true
 	}
 	if typ != unix.S_IFREG && s.lookupLoop(h, r.dir, name, out) == fuse.OK && out.NodeId != 0 {
@@ -156,7 +157,7 @@ func (s *Server) removedRepeated(h *fuse.InHeader, name string) (code fuse.Statu
 	switch {
 	case r == nil:
 		return 0, false
-	case r.what != names.Removed || h.NodeId != r.dir.id || name != r.name:
+	case r.what != names.Removed || h.NodeId != r.dir.ID || name != r.name:
 		return astray, true
 	case r.isTaken(s, h.NodeId, name):
 		return fuse.EBUSY, true
@@ -169,13 +170,13 @@ func (s *Server) movedRepeated(h *fuse.InHeader, name string, to uint64, toName 
 	switch {
 	case r == nil:
 		return 0, false
-	case r.what != names.Moved || h.NodeId != r.dir.id || name != r.name || to != r.to.id || toName != r.toName:
+	case r.what != names.Moved || h.NodeId != r.dir.ID || name != r.name || to != r.to.ID || toName != r.toName:
 		return astray, true
 	case r.isTaken(s, h.NodeId, name) || r.isTaken(s, to, toName):
 		return fuse.EBUSY, true
 	}
 	if c := r.left(s); c != nil {
-		s.nodes.moved(c.key, r.to, toName)
+		s.nodes.Moved(c.Key, r.to, toName)
 	}
 	return fuse.OK, true
 }

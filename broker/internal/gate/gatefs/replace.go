@@ -18,7 +18,7 @@ func (s *Server) mayTouch(cancel <-chan struct{}, h *fuse.InHeader, g askedDir, 
 	if err := names.Stat(g.fd, name, &st); err != nil {
 		return st, status(err)
 	}
-	if g.granted || s.makings.HasAt(path.Join(g.node.path, name), g.fd, name) {
+	if g.granted || s.makings.HasAt(path.Join(g.Node.Path, name), g.fd, name) {
 		return st, fuse.OK
 	}
 	_, code := s.mayAppear(cancel, h, g, name, st.Mode&unix.S_IFMT, grants.OpNew)
@@ -32,7 +32,7 @@ func (s *Server) removeAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedDi
 	}
 	err := unix.Unlinkat(g.fd, name, flags)
 	if err == nil && flags != 0 {
-		s.nodes.renew(path.Join(g.node.path, name))
+		s.nodes.Renew(path.Join(g.Node.Path, name))
 	}
 	return status(err)
 }
@@ -46,13 +46,13 @@ func (s *Server) symlinkAsked(cancel <-chan struct{}, h *fuse.InHeader, g askedD
 	if err := unix.Symlinkat(target, g.fd, name); err != nil {
 		return status(err)
 	}
-	return s.lookupGated(cancel, h, g.node, name, out)
+	return s.lookupGated(cancel, h, g.Node, name, out)
 }
 
 // mayReplace waits for the answer to the name that something gets by a rename.
 func (s *Server) mayReplace(cancel <-chan struct{}, in *fuse.RenameIn, nd askedDir, name string,
 	typ uint32) fuse.Status {
-	if s.makings.HasAt(path.Join(nd.node.path, name), nd.fd, name) {
+	if s.makings.HasAt(path.Join(nd.Node.Path, name), nd.fd, name) {
 		return fuse.OK
 	}
 	_, code := s.mayAppear(cancel, &in.InHeader, nd, name, typ, grants.OpNew)
@@ -67,7 +67,7 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir,
 	if code := s.mayReplace(cancel, in, nd, newName, unix.S_IFDIR); code != fuse.OK {
 		return code
 	}
-	from, to := path.Join(od.node.path, oldName), path.Join(nd.node.path, newName)
+	from, to := path.Join(od.Node.Path, oldName), path.Join(nd.Node.Path, newName)
 	made := s.makings.HasAt(from, od.fd, oldName)
 	var err error
 	if s.opts.Moves != nil && s.opts.Moves(from, to) {
@@ -80,9 +80,9 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir,
 		s.makings.NoteAt(to, nd.fd, newName)
 	}
 	if err == nil { // the kernel knows it by the number of its old name
-		s.nodes.renew(from)
-		s.nodes.renew(to)
-		go s.fuse.EntryNotify(nd.id, newName) // waits until the kernel has moved the name
+		s.nodes.Renew(from)
+		s.nodes.Renew(to)
+		go s.fuse.EntryNotify(nd.ID, newName) // waits until the kernel has moved the name
 	}
 	return status(err)
 }
@@ -115,7 +115,7 @@ func (s *Server) renameAsked(cancel <-chan struct{}, in *fuse.RenameIn, od asked
 	if code := s.mayReplace(cancel, in, nd, newName, from.Mode&unix.S_IFMT); code != fuse.OK {
 		return code
 	}
-	return status(s.makings.Move(path.Join(od.node.path, oldName), path.Join(nd.node.path, newName), func() error {
+	return status(s.makings.Move(path.Join(od.Node.Path, oldName), path.Join(nd.Node.Path, newName), func() error {
 		return names.Move(names.Name{Dir: od.fd, Base: oldName}, names.Name{Dir: nd.fd, Base: newName}, uint(in.Flags),
 			typ == 0)
 	}))

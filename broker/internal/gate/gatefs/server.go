@@ -18,6 +18,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/locks"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
@@ -121,7 +122,7 @@ type Server struct {
 	log     *log.Logger
 	keeper  names.Keeper
 	fuse    *fuse.Server
-	nodes   table
+	nodes   nodes.Table
 	files   handles
 	locks   *locks.Table
 	closed  context.Context
@@ -163,7 +164,7 @@ func New(fd int, t served.Tree, o Options) (*Server, error) {
 		return nil, err
 	}
 	if o.Repeat != nil { // somebody may watch what the server never hears of: its root
-		s.watch(s.nodes.get(rootID))
+		s.watch(s.nodes.Get(nodes.RootID))
 	}
 	return s, nil
 }
@@ -198,7 +199,7 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 		s.close()
 		return nil, fmt.Errorf("serving files with at most %d open: %w", limit, unix.EMFILE)
 	}
-	s.nodes.init(host.OpenFiles() / 2)
+	s.nodes.Init(host.OpenFiles() / 2)
 	s.locks = locks.New(s.closed)
 	s.Grants = grants.New(grants.Options{Ask: o.Ask, Mounter: o.Agent, MaxWaiting: o.MaxWaiting, Forget: s.forget,
 		Over: s.closed, Log: s.log})
@@ -238,7 +239,7 @@ func (s *Server) release() {
 	s.watches.close()
 	s.locks.Close()
 	s.files.DropAll((*handle).close)
-	s.nodes.closeAll()
+	s.nodes.Close()
 	s.habits.close()
 	unix.Close(s.procfd)
 }

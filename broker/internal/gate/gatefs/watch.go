@@ -11,6 +11,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/inotify"
 )
 
@@ -35,32 +36,32 @@ type watches struct {
 	fd    int // inotify; -1 where there is none
 	file  *os.File
 	byWd  map[int32]*watch
-	of    map[*node]*watch // nil for a directory that cannot be watched
-	count int              // names in all seen maps
-	own   inotify.Own[*node]
+	of    map[*nodes.Node]*watch // nil for a directory that cannot be watched
+	count int                    // names in all seen maps
+	own   inotify.Own[*nodes.Node]
 	told  bool     // that there are more directories than are watched
 	moved struct { // what has left a name last, for the one that it gets
 		cookie uint32
-		node   *node
+		node   *nodes.Node
 	}
 }
 
 // watch is one such directory.
 type watch struct {
 	wd      int32
-	dir     *node
-	gen     uint64           // changes so far: what was looked at before one of them is not relied on
-	seen    map[string]*node // what the kernel knows by its names; it relies on some of it
-	doubted map[string]bool  // names that led to another file when one was opened: none of them is relied on again
-	reports bool             // its file system reports every change
+	dir     *nodes.Node
+	gen     uint64                 // changes so far: what was looked at before one of them is not relied on
+	seen    map[string]*nodes.Node // what the kernel knows by its names; it relies on some of it
+	doubted map[string]bool        // names that led to another file when one was opened: none of them is relied on again
+	reports bool                   // its file system reports every change
 }
 
 // watch begins to follow a directory, and says how many changes it has seen.
-func (s *Server) watch(n *node) (*watch, uint64) {
+func (s *Server) watch(n *nodes.Node) (*watch, uint64) {
 	if !s.serving.Load() && s.opts.Repeat == nil {
 		return nil, 0
 	}
-	at := s.nodes.where(n)
+	at := s.nodes.Where(n)
 	w := &s.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +90,7 @@ func (s *Server) unmounted(dir string) {
 }
 
 func (w *watches) begin(s *Server) {
-	w.begun, w.of, w.byWd = true, make(map[*node]*watch), make(map[int32]*watch)
+	w.begun, w.of, w.byWd = true, make(map[*nodes.Node]*watch), make(map[int32]*watch)
 	var err error
 	if w.fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err != nil || s.closed.Err() != nil {
 		unix.Close(w.fd)
@@ -101,33 +102,33 @@ func (w *watches) begin(s *Server) {
 }
 
 // addWatch is called with s.watches.mu held.
-func (s *Server) addWatch(n *node) *watch {
+func (s *Server) addWatch(n *nodes.Node) *watch {
 	w := &s.watches
 	var fs unix.Statfs_t
-	if w.fd < 0 || unix.Fstatfs(n.fd, &fs) != nil {
+	if w.fd < 0 || unix.Fstatfs(n.FD, &fs) != nil {
 		return nil
 	}
 	full := len(w.byWd) >= maxWatches
 	wd, err := -1, error(unix.ENOSPC)
 	if !full { // a directory that is a node already, under other rules, is left to that one
-		wd, err = unix.InotifyAddWatch(w.fd, procPath(n.fd), followed|unix.IN_ONLYDIR|unix.IN_MASK_CREATE)
+		wd, err = unix.InotifyAddWatch(w.fd, procPath(n.FD), followed|unix.IN_ONLYDIR|unix.IN_MASK_CREATE)
 	}
 	if err == unix.ENOSPC && !w.told {
 		w.told = true
 		s.log.Printf("%q and further directories are not watched: who watches them inside does not hear of what happens "+
-			"outside", s.nodes.where(n))
+			"outside", s.nodes.Where(n))
 	}
 	if err != nil {
 		return nil
 	}
-	d := &watch{wd: int32(wd), dir: n, seen: make(map[string]*node), reports: inotify.Reports(fs.Type)}
+	d := &watch{wd: int32(wd), dir: n, seen: make(map[string]*nodes.Node), reports: inotify.Reports(fs.Type)}
 	w.byWd[d.wd] = d
 	return d
 }
 
 // saw notes what the kernel is told of a name that was looked at when d had seen gen changes, and says whether it may
 // rely on that.
-func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
+func (s *Server) saw(d *watch, gen uint64, name string, c *nodes.Node) bool {
 	if d == nil {
 		return false
 	}
@@ -143,16 +144,16 @@ func (s *Server) saw(d *watch, gen uint64, name string, c *node) bool {
 	}
 	d.seen[name] = c
 	// A rename onto a checked name leaves the kernel with the wrong file under it: no name beside it is relied on.
-	if d.gen != gen || c.typ != unix.S_IFREG || c.lent.Load() || !d.reports || d.dir.zone.Checks() || d.doubted[name] {
+	if d.gen != gen || c.Type != unix.S_IFREG || c.Lent.Load() || !d.reports || d.dir.Zone.Checks() || d.doubted[name] {
 		return false
 	}
-	c.once.Store(true)
-	c.relied.Store(true)
+	c.EverRelied.Store(true)
+	c.Relied.Store(true)
 	return true
 }
 
 // leave ends the watch of a directory that the kernel has forgotten.
-func (w *watches) leave(n *node) {
+func (w *watches) leave(n *nodes.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d := w.of[n]; d != nil {
@@ -164,7 +165,7 @@ func (w *watches) leave(n *node) {
 
 func (w *watches) drop(d *watch) {
 	for _, c := range d.seen {
-		c.relied.Store(false)
+		c.Relied.Store(false)
 	}
 	w.count -= len(d.seen)
 	clear(d.seen)
@@ -177,7 +178,7 @@ func (w *watches) close() {
 	fd, file := w.fd, w.file
 	w.begun, w.fd, w.file = true, -1, nil
 	if w.of == nil {
-		w.of = make(map[*node]*watch)
+		w.of = make(map[*nodes.Node]*watch)
 	}
 	w.mu.Unlock() // who reads takes it, and to close waits for him
 	if file != nil {
@@ -231,10 +232,10 @@ func (s *Server) changed(e inotify.Event, end uint64) {
 	case c != nil && !gone && s.forgetContents(c, e.Mask) == fuse.OK:
 	// Also a name that nobody relied on may have come by with what the kernel knew of another name.
 	case (c != nil || e.Mask&unix.IN_MOVED_TO != 0) && e.Mask&unix.IN_ISDIR == 0:
-		s.fuse.EntryExpire(d.dir.id, e.Name)
+		s.fuse.EntryExpire(d.dir.ID, e.Name)
 	}
 	if gone || e.Mask&unix.IN_CREATE != 0 {
-		s.fuse.InodeNotify(d.dir.id)
+		s.fuse.InodeNotify(d.dir.ID)
 	}
 	if e.Name == "" && e.Mask&unix.IN_ATTRIB != 0 || e.Name == "HEAD" { // see holds
 		s.expireNames(d)
@@ -250,22 +251,22 @@ func (s *Server) expireNames(d *watch) {
 	var relied []string
 	s.watches.mu.Lock()
 	for name, c := range d.seen {
-		if c.relied.Load() {
+		if c.Relied.Load() {
 			relied = append(relied, name)
 		}
 	}
 	s.watches.mu.Unlock()
 	for _, name := range relied {
-		s.fuse.EntryExpire(d.dir.id, name)
+		s.fuse.EntryExpire(d.dir.ID, name)
 	}
 }
 
 // follows notes that a name has another object, or none. w.mu is held.
-func (w *watches) follows(d *watch, e inotify.Event, c *node) {
+func (w *watches) follows(d *watch, e inotify.Event, c *nodes.Node) {
 	if c != nil {
 		delete(d.seen, e.Name)
 		w.count--
-		c.relied.Store(false)
+		c.Relied.Store(false)
 	}
 	switch {
 	case e.Mask&unix.IN_MOVED_FROM != 0:
@@ -277,17 +278,17 @@ func (w *watches) follows(d *watch, e inotify.Event, c *node) {
 }
 
 // forgetContents makes the kernel ask for the attributes, and where a file was written also for what is mapped of it.
-func (s *Server) forgetContents(c *node, mask uint32) fuse.Status {
-	if c.typ == unix.S_IFREG && mask&(unix.IN_MODIFY|unix.IN_CLOSE_WRITE) != 0 {
-		return s.fuse.PagesNotify(c.id)
+func (s *Server) forgetContents(c *nodes.Node, mask uint32) fuse.Status {
+	if c.Type == unix.S_IFREG && mask&(unix.IN_MODIFY|unix.IN_CLOSE_WRITE) != 0 {
+		return s.fuse.PagesNotify(c.ID)
 	}
-	return s.fuse.InodeNotify(c.id)
+	return s.fuse.InodeNotify(c.ID)
 }
 
 // doubt makes the kernel forget all that it relies on: more has changed than could be told.
 func (s *Server) doubt() {
 	type entry struct {
-		dir, file *node
+		dir, file *nodes.Node
 		name      string
 	}
 	var all []entry
@@ -297,54 +298,54 @@ func (s *Server) doubt() {
 		d.gen++
 		for name, c := range d.seen {
 			all = append(all, entry{d.dir, c, name})
-			c.relied.Store(false)
+			c.Relied.Store(false)
 		}
 		clear(d.seen)
 	}
 	w.count = 0
 	w.mu.Unlock()
 	for _, e := range all {
-		s.fuse.PagesNotify(e.file.id)
-		if e.file.typ != unix.S_IFDIR { // for that the kernel soon asks by itself, see dirValid
-			s.fuse.EntryExpire(e.dir.id, e.name)
+		s.fuse.PagesNotify(e.file.ID)
+		if e.file.Type != unix.S_IFDIR { // for that the kernel soon asks by itself, see dirValid
+			s.fuse.EntryExpire(e.dir.ID, e.name)
 		}
 		s.repeats.review(s, e.dir, e.name, e.file)
 	}
 }
 
 // noteTold notes what the kernel is told of a file that it relies on.
-func (s *Server) noteTold(n *node, st *unix.Stat_t) {
-	if n.once.Load() {
-		s.nodes.tell(n, signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim})
+func (s *Server) noteTold(n *nodes.Node, st *unix.Stat_t) {
+	if n.EverRelied.Load() {
+		s.nodes.Tell(n, nodes.Signature{Size: st.Size, ModTime: st.Mtim, ChangeTime: st.Ctim})
 	}
 }
 
 // current reports whether the name by which the kernel has come to a file still leads to it, and makes the kernel ask
 // for attributes that have changed since it was told. It goes by what the kernel was ever told: that this is over comes
 // to its knowledge later than to this server's. A name is doubted once: what is reached through a descriptor has none.
-func (s *Server) current(n *node, fd int) bool {
-	if !n.once.Load() {
+func (s *Server) current(n *nodes.Node, fd int) bool {
+	if !n.EverRelied.Load() {
 		return true
 	}
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
 		return true
 	}
-	if s.nodes.told(n) != (signature{size: st.Size, mtime: st.Mtim, ctime: st.Ctim}) {
-		s.fuse.InodeNotify(n.id)
+	if s.nodes.Told(n) != (nodes.Signature{Size: st.Size, ModTime: st.Mtim, ChangeTime: st.Ctim}) {
+		s.fuse.InodeNotify(n.ID)
 	}
-	dir, name := s.nodes.seenAt(n)
-	if dir < 0 || names.Stat(dir, name, &st) == nil && st.Dev == n.key.Dev && st.Ino == n.key.Ino ||
-		n.doubted.Swap(true) {
+	dir, name := s.nodes.SeenAt(n)
+	if dir < 0 || names.Stat(dir, name, &st) == nil && st.Dev == n.Key.Dev && st.Ino == n.Key.Ino ||
+		n.Doubted.Swap(true) {
 		return true
 	}
-	s.watches.doubt(s.nodes.nameOf(n))
+	s.watches.doubt(s.nodes.NameOf(n))
 	return false
 }
 
 // doubt has a name asked for each time from now on. The kernel looks it up again, once: if it relied on what it finds
 // then, a file that is replaced again and again could not be opened.
-func (w *watches) doubt(dir *node, name string) {
+func (w *watches) doubt(dir *nodes.Node, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d := w.of[dir]; d != nil && len(d.doubted) < maxDoubted {
@@ -359,7 +360,7 @@ func (w *watches) doubt(dir *node, name string) {
 // inside already.
 
 // expect is called before something is done to a name, and what it returns afterwards.
-func (s *Server) expect(n *node, name string, masks ...uint32) func() {
+func (s *Server) expect(n *nodes.Node, name string, masks ...uint32) func() {
 	if s.opts.Repeat == nil || n == nil {
 		return func() {}
 	}
@@ -378,11 +379,11 @@ func (s *Server) expect(n *node, name string, masks ...uint32) func() {
 }
 
 // expectAt is expect for an object, by the name it has once it is expected.
-func (s *Server) expectAt(c *node, masks ...uint32) func() {
+func (s *Server) expectAt(c *nodes.Node, masks ...uint32) func() {
 	for {
-		parent, name := s.nodes.nameOf(c)
+		parent, name := s.nodes.NameOf(c)
 		end := s.expect(parent, name, masks...)
-		if p, n := s.nodes.nameOf(c); p == parent && n == name {
+		if p, n := s.nodes.NameOf(c); p == parent && n == name {
 			return end
 		}
 		end()
@@ -394,7 +395,7 @@ func (s *Server) expectAt(c *node, masks ...uint32) func() {
 var renamed = [...]uint32{unix.IN_CLOSE_WRITE, unix.IN_MODIFY, unix.IN_ATTRIB}
 
 // expectRename is expect for both names of a rename.
-func (s *Server) expectRename(od *node, oldName string, nd *node, newName string) func() {
+func (s *Server) expectRename(od *nodes.Node, oldName string, nd *nodes.Node, newName string) func() {
 	w := &s.watches
 	w.mu.Lock()
 	same := s.opts.Repeat != nil && (w.of[od] != nil || w.of[nd] != nil)

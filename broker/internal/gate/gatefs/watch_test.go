@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 	"sbx.example/sbx/selftest/need"
 
@@ -108,11 +110,10 @@ func TestReliedOpen(t *testing.T) {
 	t.Parallel()
 	sb, p := relying(t)
 	sb.srv.watches.file.Close()
-	sb.srv.nodes.mu.Lock()
-	for _, n := range sb.srv.nodes.byID {
-		n.relied.Store(false) // the server knows of a change before the kernel does
-	}
-	sb.srv.nodes.mu.Unlock()
+	sb.srv.watches.mu.Lock()
+	known := sb.srv.watches.of[sb.srv.nodes.Get(sb.srv.nodes.PathID("/p", unix.S_IFDIR, ""))].seen["f"]
+	sb.srv.watches.mu.Unlock()
+	known.Relied.Store(false) // the server knows of a change before the kernel does
 	write(t, p+"/new", "replaced")
 	os.Rename(p+"/new", p+"/f")
 	if got := strings.TrimSpace(sb.sh("p", "stat -c %s f")); got != "3" {
@@ -172,20 +173,21 @@ func TestDoubtedName(t *testing.T) {
 	host := t.TempDir()
 	write(t, host+"/f", "whole")
 	s, f, _ := reported(t, host, "f")
-	need.Fact(t, f.relied.Load(), "a temporary directory on a file system that reports changes")
+	need.Fact(t, f.Relied.Load(), "a temporary directory on a file system that reports changes")
 	write(t, host+"/g", "whole")
 	write(t, host+"/f.new", "replaced")
 	if err := os.Rename(host+"/f.new", host+"/f"); err != nil {
 		t.Fatal(err)
 	}
-	s.watches.doubt(s.nodes.get(rootID), "f")
+	s.watches.doubt(s.nodes.Get(nodes.RootID), "f")
 	for _, name := range []string{"f", "g"} {
 		var out fuse.EntryOut
-		if code := s.lookupLoop(&fuse.InHeader{NodeId: rootID}, s.nodes.get(rootID), name, &out); code != fuse.OK {
+		h := fuse.InHeader{NodeId: nodes.RootID}
+		if code := s.lookupLoop(&h, s.nodes.Get(nodes.RootID), name, &out); code != fuse.OK {
 			t.Fatal(code)
 		}
-		if n := s.nodes.get(out.NodeId); n.once.Load() != (name == "g") || n.doubted.Load() == n.once.Load() {
-			t.Errorf("%s: relied on: %v", name, n.once.Load())
+		if n := s.nodes.Get(out.NodeId); n.EverRelied.Load() != (name == "g") || n.Doubted.Load() == n.EverRelied.Load() {
+			t.Errorf("%s: relied on: %v", name, n.EverRelied.Load())
 		}
 	}
 }

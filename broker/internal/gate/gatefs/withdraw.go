@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/fuse"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 )
 
@@ -27,26 +28,26 @@ func (s *Server) Withdraw(p string, hidden func(path string) bool) error {
 // and after.
 func (s *Server) uncover(p string, hidden func(path string) bool) error {
 	t := &s.nodes
-	old := t.get(t.pathID(p, unix.S_IFDIR, ""))
-	if old == nil || old.kind != static || !old.dir.Place {
+	old := t.Get(t.PathID(p, unix.S_IFDIR, ""))
+	if old == nil || old.Kind != nodes.Static || !old.Dir.Place {
 		return nil
 	}
-	d := *old.dir
+	d := *old.Dir
 	d.Place, d.Unlisted = false, served.AskFirst
-	n := &node{id: old.id, kind: static, typ: old.typ, path: old.path, fd: -1, dir: &d}
+	n := &nodes.Node{ID: old.ID, Kind: nodes.Static, Type: old.Type, Path: old.Path, FD: -1, Dir: &d}
 	if err := s.openStatic(n); err != nil {
 		return fmt.Errorf("withdrawing %s: %w", p, err)
 	}
-	d.children = make(map[string]served.Child, len(old.dir.children))
-	for name, c := range old.dir.children {
-		d.children[name] = c
+	d.Children = make(map[string]served.Child, len(old.Dir.Children))
+	for name, c := range old.Dir.Children {
+		d.Children[name] = c
 	}
 	for _, e := range s.addUnlisted(n, nil, func(string) bool { return true }) {
 		if hidden(p + "/" + e.Name) {
-			d.children[e.Name] = served.Child{Name: e.Name, Kind: served.Hidden}
+			d.Children[e.Name] = served.Child{Name: e.Name, Kind: served.Hidden}
 		}
 	}
-	t.replace(n)
+	t.Replace(n)
 	return nil
 }
 
@@ -56,7 +57,7 @@ const noticePatience = 100 * time.Millisecond
 // forget makes the kernel forget a name that was granted. Who makes something in the name's directory and waits for an
 // answer holds that up. Nothing else that is taken back may wait for him: what is opened asks in any case.
 func (s *Server) forget(p string) error {
-	parent := s.nodes.pathID(path.Dir(p), unix.S_IFDIR, "")
+	parent := s.nodes.PathID(path.Dir(p), unix.S_IFDIR, "")
 	told := make(chan fuse.Status, 1)
 	go func() { told <- s.fuse.EntryNotify(parent, path.Base(p)) }()
 	select {

@@ -7,6 +7,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/gate/nodes"
 	"sbx.example/sbx/broker/internal/gate/served"
 )
 
@@ -20,7 +21,7 @@ func (s *Server) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string,
 		return 0, code
 	}
 	defer t.done()
-	if t.host < 0 || t.kind == static && t.dir.Kind == served.Skeleton || t.typ == unix.S_IFLNK {
+	if t.host < 0 || t.Kind == nodes.Static && t.Dir.Kind == served.Skeleton || t.Type == unix.S_IFLNK {
 		return 0, fuse.ENODATA
 	}
 	n, err := unix.Getxattr(procPath(t.host), name, dest)
@@ -34,7 +35,7 @@ func (s *Server) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte
 		return 0, code
 	}
 	defer t.done()
-	if t.host < 0 || t.kind == static && t.dir.Kind == served.Skeleton || t.typ == unix.S_IFLNK {
+	if t.host < 0 || t.Kind == nodes.Static && t.Dir.Kind == served.Skeleton || t.Type == unix.S_IFLNK {
 		return 0, fuse.OK
 	}
 	list, err := names.UserXattrs(procPath(t.host))
@@ -71,10 +72,10 @@ func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 		return fuse.EROFS
 	case !names.UserXattr(name):
 		return errno(unix.EOPNOTSUPP)
-	case t.typ == unix.S_IFLNK:
+	case t.Type == unix.S_IFLNK:
 		return fuse.EPERM
 	}
 	defer s.keeper.Keeping(t.host, nil)()
-	defer s.expectAt(t.node, unix.IN_ATTRIB)()
+	defer s.expectAt(t.Node, unix.IN_ATTRIB)()
 	return status(change(procPath(t.host)))
 }
