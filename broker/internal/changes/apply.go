@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 	"sbx.example/sbx/shared/atomicfile"
 )
@@ -76,8 +77,8 @@ type applier struct {
 	late  []Change // directories whose mode and time come last
 	// directories of the host's that are writable until the layer is done
 	opened []opened
-	made   map[inode]made  // its files with several names
-	listed map[string]bool // which of them noteNames was asked about
+	made   map[host.Inode]made // its files with several names
+	listed map[string]bool     // which of them noteNames was asked about
 	known  ownChanges
 	failed bool // the rest comes another time, so what is to be shut stays open
 }
@@ -151,7 +152,7 @@ func (a *applier) enter(c *Change) error {
 	if a.upper, err = openRoot(c.layer.Upper); err != nil {
 		return err
 	}
-	a.layer, a.listed, a.made = c.layer, map[string]bool{}, map[inode]made{}
+	a.layer, a.listed, a.made = c.layer, map[string]bool{}, map[host.Inode]made{}
 	if c.rel == "." { // the layer's place does not exist yet
 		parent, err := openRoot(path.Dir(c.layer.Target))
 		if err != nil {

@@ -7,10 +7,8 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+	"sbx.example/sbx/broker/internal/host"
 )
-
-// inode is a file of the layer's.
-type inode struct{ dev, ino uint64 }
 
 // made is the name below the layer's place that one of them has got on the host, and what is there since.
 type made struct {
@@ -18,7 +16,7 @@ type made struct {
 	is  stamp
 }
 
-func inodeOf(st *unix.Stat_t) inode { return inode{st.Dev, st.Ino} }
+func inodeOf(st *unix.Stat_t) host.Inode { return host.Inode{Dev: st.Dev, Ino: st.Ino} }
 
 // keepMade remembers a new file that has further names (hard links) in the layer.
 func (a *applier) keepMade(c *Change, dir int, name string) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 func (l *lab) hardLink(from, to string) {
@@ -129,7 +130,7 @@ func TestNewNamesOfOneFile(t *testing.T) {
 		t.Errorf("a is %d, d/b %d, copy %d", number("a"), number("d/b"), number("copy"))
 	}
 	l.check(os.WriteFile(l.host+"/a", []byte("host"), 0o644))
-	a := &applier{layer: &l.layer, made: map[inode]made{}}
+	a := &applier{layer: &l.layer, made: map[host.Inode]made{}}
 	a.host, err = openRoot(l.host)
 	l.check(err)
 	defer unix.Close(a.host)

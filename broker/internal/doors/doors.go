@@ -14,7 +14,6 @@ import (
 
 	"sbx.example/sbx/audit"
 	"sbx.example/sbx/broker/internal/decide"
-	"sbx.example/sbx/broker/internal/gate"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/relay"
@@ -196,7 +195,7 @@ func (d *Doors) Close() {
 // ready.
 type Connections struct {
 	mu   sync.Mutex
-	open map[gate.File]*relay.Door
+	open map[host.Inode]*relay.Door
 }
 
 // At is the door of a filter's socket.
@@ -208,15 +207,15 @@ func (c *Connections) At(socket string) *relay.Door {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == nil {
-		c.open = map[gate.File]*relay.Door{}
+		c.open = map[host.Inode]*relay.Door{}
 	}
 	x := &relay.Door{}
-	c.open[gate.File{Dev: st.Dev, Ino: st.Ino}] = x
+	c.open[host.Inode{Dev: st.Dev, Ino: st.Ino}] = x
 	return x
 }
 
 // Connect notes for whom a connection is made, if it is to a filter.
-func (c *Connections) Connect(socket gate.File, pid uint32, connect func() bool) {
+func (c *Connections) Connect(socket host.Inode, pid uint32, connect func() bool) {
 	c.mu.Lock()
 	x := c.open[socket]
 	c.mu.Unlock()

@@ -159,15 +159,15 @@ func (g *Asked) list() {
 		return
 	}
 	g.names = names
-	files := map[File]bool{}
+	files := map[host.Inode]bool{}
 	for _, p := range list {
 		var st unix.Stat_t
 		if unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			files[File{Dev: st.Dev, Ino: st.Ino}] = true
+			files[host.Inode{Dev: st.Dev, Ino: st.Ino}] = true
 		}
 	}
 	g.hides = func(p string, st *unix.Stat_t) bool {
-		return files[File{Dev: st.Dev, Ino: st.Ino}] || names.Hides(p) || names.Other(p) ||
+		return files[host.Inode{Dev: st.Dev, Ino: st.Ino}] || names.Hides(p) || names.Other(p) ||
 			slices.ContainsFunc(list, func(h string) bool { return host.Within(p, h) })
 	}
 }

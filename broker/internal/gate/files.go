@@ -187,7 +187,7 @@ func (g *Files) permitted(r grants.Request) bool {
 		return false
 	}
 	var st unix.Stat_t
-	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino})
+	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.s.View.Secret(host.Inode{Dev: st.Dev, Ino: st.Ino})
 }
 
 // secret says what a secret at a path that asks is for a thread. What lies beside one that may be shown does not exist,

@@ -244,7 +244,7 @@ func (g *Mounts) List(dir string, names []os.DirEntry) error {
 	for _, e := range names {
 		p := path.Join(dir, e.Name())
 		var st unix.Stat_t
-		if no, _ := g.Denied(p); no || lstat(p, &st) != nil || g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino}) {
+		if no, _ := g.Denied(p); no || lstat(p, &st) != nil || g.s.View.Secret(host.Inode{Dev: st.Dev, Ino: st.Ino}) {
 			continue
 		}
 		spot, link := agent.SpotFile, ""

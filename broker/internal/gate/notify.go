@@ -10,6 +10,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
 )
 
@@ -26,7 +27,7 @@ type Notify struct {
 	// Taken counts the notifications. May be nil.
 	Taken *atomic.Int64
 	// Connect has a connection to a socket made for a process. May be nil.
-	Connect func(socket File, pid uint32, connect func() bool)
+	Connect func(socket host.Inode, pid uint32, connect func() bool)
 	// Opener, Grafter and Answer are there where an agent is. Answer says what becomes of a verdict.
 	Opener  notify.Opener
 	Grafter notify.Grafter
@@ -46,21 +47,23 @@ func ServeNotify(ctx context.Context, n Notify) error {
 	o := notify.Options{Listener: n.Listener, View: n.View, Log: n.Log, Taken: n.Taken, Opener: n.Opener,
 		Grafter: n.Grafter, Foreign: n.Foreign, Carrier: n.Carrier, Config: n.Config}
 	if n.Connect != nil {
-		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) { n.Connect(File{dev, ino}, pid, connect) }
+		o.Connect = func(dev, ino uint64, pid uint32, connect func() bool) {
+			n.Connect(host.Inode{Dev: dev, Ino: ino}, pid, connect)
+		}
 	}
 	if n.TypeOnly != nil {
 		o.TypeOnly = func(a notify.Ask) bool {
-			return !n.View.Secret(File{a.Dev, a.Ino}) && n.TypeOnly(FromNotify(a))
+			return !n.View.Secret(host.Inode{Dev: a.Dev, Ino: a.Ino}) && n.TypeOnly(FromNotify(a))
 		}
 	}
 	if n.Live != nil {
 		o.View = n.Live
 	}
 	o.Ask = func(ctx context.Context, a notify.Ask) notify.Answer {
-		if a.Op == "connect" && n.View.Door(File{a.Dev, a.Ino}) {
+		if a.Op == "connect" && n.View.Door(host.Inode{Dev: a.Dev, Ino: a.Ino}) {
 			return notify.Answer{Allow: true}
 		}
-		if n.View.Secret(File{a.Dev, a.Ino}) {
+		if n.View.Secret(host.Inode{Dev: a.Dev, Ino: a.Ino}) {
 			return notify.Answer{Errno: syscall.ENOENT}
 		}
 		q := FromNotify(a)

@@ -12,6 +12,7 @@ import (
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/gate/grants"
 	"sbx.example/sbx/broker/internal/gate/notify"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/program"
 )
@@ -72,7 +73,7 @@ func (g *Grounds) aliased(dir string) bool {
 		}
 		var st unix.Stat_t
 		if err == nil && e.Type().IsRegular() && unix.Lstat(p, &st) == nil &&
-			g.s.View.Secret(File{Dev: st.Dev, Ino: st.Ino}) {
+			g.s.View.Secret(host.Inode{Dev: st.Dev, Ino: st.Ino}) {
 			return errFound
 		}
 		if err != nil && e != nil && e.IsDir() {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -25,13 +26,13 @@ const (
 // View is what a plan shows, and what it does not. It never changes; what is granted later is the engines' to know.
 type View struct {
 	root  place
-	files map[File]bool
+	files map[host.Inode]bool
 	errno syscall.Errno
 	names func(p string) bool
 	fuse  []string // served by this process, at their own path
 	binds []string // what is mounted by itself, as the host knows it
 	once  sync.Once
-	doors map[File]bool // the sockets among them
+	doors map[host.Inode]bool // the sockets among them
 }
 
 type place struct {
@@ -39,13 +40,10 @@ type place struct {
 	children map[string]*place
 }
 
-// File is the identity of a file, by device and inode.
-type File struct{ Dev, Ino uint64 }
-
 // NewView makes the view of a plan. hidden are the paths that must stay out of sight with everything below them, files
 // the identities of hidden files that have further names. Names says whether what stands at a path that the plan does
 // not show has the name of a secret.
-func NewView(p *plan.Plan, hidden []string, files []File, names func(p string) bool) *View {
+func NewView(p *plan.Plan, hidden []string, files []host.Inode, names func(p string) bool) *View {
 	v := &View{root: place{state: skeleton}, errno: syscall.ENOENT, names: names}
 	for _, h := range hidden {
 		v.root.at(h).state = sealed
@@ -66,7 +64,7 @@ func NewView(p *plan.Plan, hidden []string, files []File, names func(p string) b
 		}
 	}
 	if len(files) > 0 {
-		v.files = make(map[File]bool, len(files))
+		v.files = make(map[host.Inode]bool, len(files))
 		for _, f := range files {
 			v.files[f] = true
 		}
@@ -177,13 +175,13 @@ func (n *place) seals() bool {
 
 // Door says whether a socket is one that the plan grants by itself: it was asked for, and stands there with or without
 // a filter.
-func (v *View) Door(f File) bool {
+func (v *View) Door(f host.Inode) bool {
 	v.once.Do(func() {
-		v.doors = map[File]bool{}
+		v.doors = map[host.Inode]bool{}
 		for _, p := range v.binds {
 			var st unix.Stat_t
 			if unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
-				v.doors[File{uint64(st.Dev), st.Ino}] = true
+				v.doors[host.Inode{Dev: uint64(st.Dev), Ino: st.Ino}] = true
 			}
 		}
 	})
@@ -197,4 +195,4 @@ func (v *View) Served() []string { return v.fuse }
 func (v *View) Aliased() bool { return len(v.files) > 0 }
 
 // Secret says whether a file is one that is hidden under another name.
-func (v *View) Secret(f File) bool { return v.files[f] }
+func (v *View) Secret(f host.Inode) bool { return v.files[f] }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -23,7 +24,7 @@ func testView() *View {
 		{Kind: plan.Dir, Target: "/hid/shown"}, {Kind: plan.Bind, Target: "/hid/shown"},
 		{Kind: plan.Remount, Target: "/"},
 	}}
-	return NewView(p, []string{"/home/u/.ssh", "/hid", "/srv/a/key"}, []File{{1, 2}},
+	return NewView(p, []string{"/home/u/.ssh", "/hid", "/srv/a/key"}, []host.Inode{{Dev: 1, Ino: 2}},
 		func(p string) bool { return path.Base(p) == ".env" })
 }
 
@@ -61,7 +62,7 @@ func TestView(t *testing.T) {
 			t.Errorf("whole %s: %v", path, !want)
 		}
 	}
-	if !v.Secret(File{1, 2}) || v.Secret(File{1, 3}) {
+	if !v.Secret(host.Inode{Dev: 1, Ino: 2}) || v.Secret(host.Inode{Dev: 1, Ino: 3}) {
 		t.Error("identities of secret files")
 	}
 }

@@ -33,6 +33,12 @@ type Stat struct {
 	Perm     uint32 // low 12 bits of the mode
 }
 
+// Inode tells objects apart, whatever their names: by file system and number.
+type Inode struct{ Dev, Ino uint64 }
+
+// Inode is which object it is.
+func (s Stat) Inode() Inode { return Inode{s.Dev, s.Ino} }
+
 // Entry is one name in a directory.
 type Entry struct {
 	Name string

@@ -133,10 +133,6 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 	if a == nil {
 		return nil
 	}
-	files := make([]gate.File, len(sealed.Files))
-	for i, f := range sealed.Files {
-		files[i] = gate.File{Dev: f.Dev, Ino: f.Ino}
-	}
 	if a.b.Context == nil { // another program's memory is its own
 		// The collector may still be off, and a program can ask faster than it will be on.
 		debug.SetMemoryLimit(confine.MemoryLimit)
@@ -145,7 +141,7 @@ func (a *approvals) start(log *auditLog, p *plan.Plan, sealed planner.Sealed, pl
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
-	a.gated.View = gate.NewView(p, sealed.Paths, files, a.gated.Names.Hides)
+	a.gated.View = gate.NewView(p, sealed.Paths, sealed.Files, a.gated.Names.Hides)
 	a.gated.View.Reveal(a.in.Reveals)
 	a.rules.Env.Files = request.WritableFiles(a.in, p)
 	var err error

@@ -22,8 +22,8 @@ func Build(in Input) (*plan.Plan, []Loss, error) {
 // Sealed is what must stay out of sight whatever is granted later. A plan does not say so: there, it is
 // simply not mounted.
 type Sealed struct {
-	Paths []string    // canonical, with everything below; every name that hidden things were found under
-	Files []host.Stat // the identity of secret files that have further names
+	Paths []string     // canonical, with everything below; every name that hidden things were found under
+	Files []host.Inode // secret files that have further names
 }
 
 // BuildSealed is Build for a sandbox that grows while it runs.
@@ -44,7 +44,7 @@ func BuildSealed(in Input) (*plan.Plan, []Loss, Sealed, error) {
 	}
 	s := Sealed{Paths: v.root.sealedNames("/")}
 	for _, l := range v.linked {
-		s.Files = append(s.Files, l.st)
+		s.Files = append(s.Files, l.st.Inode())
 	}
 	return p, losses, s, nil
 }

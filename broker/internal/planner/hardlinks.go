@@ -9,6 +9,9 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
+// A plan hides the other names that secrets have when it is made. Whether a file that turns up later is another name
+// of one is asked of request.NameGate (request/linked.go).
+
 // Bounds of the search for other names of secret files, in directory entries.
 const (
 	maxScan       = 50000 // of the granted trees
@@ -65,13 +68,12 @@ func (v *view) hideHardLinks() {
 	if len(v.linked) == 0 {
 		return
 	}
-	left := map[host.Stat]uint64{}
-	inode := func(st host.Stat) host.Stat { return host.Stat{Dev: st.Dev, Ino: st.Ino} }
+	left := map[host.Inode]uint64{}
 	for _, l := range v.linked {
-		if left[inode(l.st)] == 0 {
-			left[inode(l.st)] = l.st.Nlink
+		if left[l.st.Inode()] == 0 {
+			left[l.st.Inode()] = l.st.Nlink
 		}
-		left[inode(l.st)]--
+		left[l.st.Inode()]--
 	}
 	budget := maxScan
 	for _, g := range v.in.Grants {
@@ -89,7 +91,7 @@ func (v *view) hideHardLinks() {
 		if ofTree := n == nil || !n.secret; ofTree && budget > 0 { // its other names are not in what is shown
 			continue
 		}
-		if n := left[inode(l.st)]; n > 0 {
+		if n := left[l.st.Inode()]; n > 0 {
 			v.losses = append(v.losses, Loss{What: "secret " + plan.Bytes(l.path).Quote(),
 				Why: fmt.Sprintf("%d of its other names (hard links) were not found in the granted trees", n),
 				Fix: "find them with find / -inum, and remove them"})
@@ -98,7 +100,7 @@ func (v *view) hideHardLinks() {
 }
 
 // scan walks dir without recursion and hides every name of the inodes in left.
-func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
+func (v *view) scan(dir string, left map[host.Inode]uint64, budget *int) {
 	stack := []string{dir}
 	for len(stack) > 0 && *budget > 0 {
 		d := stack[len(stack)-1]
@@ -120,10 +122,9 @@ func (v *view) scan(dir string, left map[host.Stat]uint64, budget *int) {
 				stack = append(stack, p)
 			case host.File:
 				s, err := v.in.FS.Lstat(p)
-				key := host.Stat{Dev: s.Dev, Ino: s.Ino}
-				if err == nil && left[key] > 0 {
+				if err == nil && left[s.Inode()] > 0 {
 					v.hideAt(p, true)
-					left[key]--
+					left[s.Inode()]--
 					v.losses = append(v.losses, Loss{What: plan.Bytes(p).Quote(),
 						Why: LinkedWhy, Price: true})
 				}

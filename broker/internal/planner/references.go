@@ -181,9 +181,9 @@ type referrer struct {
 	top     string
 	at      *guard.Place // that every directory that a person works in is
 	left    int
-	read    map[[2]string]bool   // configurations, each with its work tree
-	configs []string             // of repositories
-	linked  map[host.Stat]string // what is guarded, or git runs, and has other names, by device and number
+	read    map[[2]string]bool    // configurations, each with its work tree
+	configs []string              // of repositories
+	linked  map[host.Inode]string // what is guarded, or git runs, and has other names
 }
 
 // repository reads the settings of what is at dir, and those for all repositories, whose relative paths git takes from
@@ -280,10 +280,10 @@ func (r *referrer) link(file string) {
 		return
 	}
 	if r.linked == nil {
-		r.linked = map[host.Stat]string{}
+		r.linked = map[host.Inode]string{}
 	}
 	st, _ := r.in.FS.Lstat(file)
-	r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}] = file
+	r.linked[st.Inode()] = file
 }
 
 // hasOthers says whether a file has other names.
@@ -318,7 +318,7 @@ func (r *referrer) otherNames() {
 				continue
 			}
 			st, err := r.in.FS.Lstat(p)
-			if file := r.linked[host.Stat{Dev: st.Dev, Ino: st.Ino}]; err == nil && file != "" && file != p {
+			if file := r.linked[st.Inode()]; err == nil && file != "" && file != p {
 				r.add(p, "it is another name (hard link) of "+plan.Bytes(file).Quote(), true, true)
 			}
 		}

@@ -12,27 +12,29 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 )
 
-// linkedSecrets are the secrets that may get another name: each is one. They are looked for when a file with several
+// Which names a plan hides besides because their files have the name of a secret is the planner's (planner/hardlinks.go):
+// it looks for the other names of each secret. Here it is asked of one file, while a session runs, whether it is one.
+
+// secretFiles are the secrets that may have got another name, by tree. They are looked for when a file with several
 // names turns up, and again where it got one since.
-type linkedSecrets struct {
+type secretFiles struct {
 	hides []planner.Hide
 
 	mu    sync.Mutex
-	found map[string]*linkedIn // by tree; "" is what the lists hide
-	none  map[linkedFile]bool  // that were looked for in vain
+	found map[string]*search // by tree; "" is what the lists hide
+	none  map[linkedFile]bool
 }
 
-// linkedIn are the files that were found in one.
-type linkedIn struct {
+// search is what was found in a tree.
+type search struct {
 	at    time.Time
-	files map[fileID]bool
+	files map[host.Inode]bool
 }
 
-type fileID struct{ dev, ino uint64 }
-
-// linkedFile has what changes when a file gets a name, or is another one of the same number.
+// linkedFile is a file with several names that is none of a secret's. It has what changes when a file gets a name, or
+// is another one of the same number.
 type linkedFile struct {
-	fileID
+	host.Inode
 	born  int64
 	nlink uint64
 	tree  string
@@ -66,7 +68,7 @@ func (g *NameGate) Linked(p, tree, top string) bool {
 	if err != nil {
 		return false
 	}
-	l, id := &g.linked, fileID{st.Dev, st.Ino}
+	l, id := &g.linked, st.Inode()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	is := linkedFile{id, stamp.Born, st.Nlink, tree}
@@ -93,28 +95,28 @@ func (g *NameGate) Linked(p, tree, top string) bool {
 }
 
 // precedes says whether a file that was changed then may have got a name since.
-func (l *linkedIn) precedes(changed time.Time) bool { return !changed.Before(l.at.Add(-clockTick)) }
+func (s *search) precedes(changed time.Time) bool { return !changed.Before(s.at.Add(-clockTick)) }
 
 // in is what look finds in a tree, or has found since a file was changed. l.mu is held.
-func (l *linkedSecrets) in(tree string, changed time.Time, look func(note func(p string))) *linkedIn {
+func (l *secretFiles) in(tree string, changed time.Time, look func(note func(p string))) *search {
 	if have := l.found[tree]; have != nil && (!have.precedes(changed) || time.Since(have.at) < looksEvery) {
 		return have
 	}
-	now := &linkedIn{time.Now(), map[fileID]bool{}}
+	now := &search{time.Now(), map[host.Inode]bool{}}
 	look(func(p string) {
 		if st, err := (host.FS{}).Lstat(p); err == nil && st.Type == host.File {
-			now.files[fileID{st.Dev, st.Ino}] = true
+			now.files[st.Inode()] = true
 		}
 	})
 	if l.found == nil {
-		l.found = map[string]*linkedIn{}
+		l.found = map[string]*search{}
 	}
 	l.found[tree] = now
 	return now
 }
 
 // listed notes what the lists hide, and what lies in it.
-func (l *linkedSecrets) listed(note func(string)) {
+func (l *secretFiles) listed(note func(string)) {
 	for _, h := range l.hides {
 		if !h.Secret {
 			continue

@@ -20,12 +20,12 @@ type NameGate struct {
 	home  string
 
 	foreign *host.Foreign
-	linked  linkedSecrets
+	linked  secretFiles
 }
 
 func NewNameGate(in *planner.Input) *NameGate {
 	return &NameGate{Judge: secrets.New(host.FS{}, in.Own, in.GitDir), home: in.Facts.Home,
-		foreign: in.Facts.Foreign, linked: linkedSecrets{hides: in.Hides}}
+		foreign: in.Facts.Foreign, linked: secretFiles{hides: in.Hides}}
 }
 
 // systemTrees hold what came with the system: what is secret there is on the list, or no user can read it.
