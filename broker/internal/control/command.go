@@ -96,8 +96,8 @@ func shapes() [13]shape {
 	}
 }
 
-// ParseCommand reads one line. Only one object, only known members of the right kind, each once.
-func ParseCommand(line []byte) (Command, *Error) {
+// parseCommand reads one line. Only one object, only known members of the right kind, each once.
+func parseCommand(line []byte) (Command, *Error) {
 	var c Command
 	members, err := splitObject(line)
 	if err != nil {

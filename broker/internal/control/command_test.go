@@ -79,7 +79,7 @@ func TestParseCommand(t *testing.T) {
 			CodeSyntax, "too many members"},
 		{strings.Repeat(`[`, 20000), CodeSyntax, "not one JSON object"},
 	} {
-		_, e := ParseCommand([]byte(c.line))
+		_, e := parseCommand([]byte(c.line))
 		switch {
 		case c.code == "" && e != nil:
 			t.Errorf("%.80s: %v", c.line, e)
@@ -112,7 +112,7 @@ func FuzzParseCommand(f *testing.F) {
 	f.Add([]byte(`{"type":"hello","version":1,"sid":"x"}`))
 	f.Add([]byte("{\"type\":\"cmd.stats\"}\x00"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		c, e := ParseCommand(line)
+		c, e := parseCommand(line)
 		if e != nil {
 			if out := errorLine(e); !printable(out) || len(out) > MaxLine {
 				t.Fatalf("%q", out)
@@ -185,7 +185,7 @@ func TestLongestPathsFitALine(t *testing.T) {
 
 func TestPersistIsAStoreOrABoolean(t *testing.T) {
 	for value, want := range map[string]string{`true`: "user", `false`: "", `"project"`: "project"} {
-		c, err := ParseCommand([]byte(`{"type":"cmd.approve","id":"` + id + `","persist":` + value + `}`))
+		c, err := parseCommand([]byte(`{"type":"cmd.approve","id":"` + id + `","persist":` + value + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func (c *conn) obeyAll() bool {
 			return true
 		default:
 			c.heard.Store(true)
-			cmd, e := ParseCommand(line)
+			cmd, e := parseCommand(line)
 			if e == nil {
 				e = c.obey(&cmd)
 			}

@@ -212,7 +212,7 @@ func TestProbes(t *testing.T) {
 	if v := Decide(read("/run/nscd/socket"), e); v.Decision != Allow {
 		t.Errorf("a rule must win over the list: %+v", v)
 	}
-	for _, p := range Probes() {
+	for _, p := range probes() {
 		if p.Reason == "" || p.Errno == 0 || p.Path[0] != '/' {
 			t.Errorf("%+v", p)
 		}
@@ -536,7 +536,7 @@ func TestProbesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range Probes() {
+	for _, p := range probes() {
 		if row := fmt.Sprintf("| `%s` | %s | %s |\n", p.Path, unix.ErrnoName(syscall.Errno(p.Errno)),
 			p.Reason); !strings.Contains(string(doc), row) {
 			t.Errorf("docs/policy.md lacks %s", row)

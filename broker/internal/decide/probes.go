@@ -16,8 +16,8 @@ type Probe struct {
 	Reason string
 }
 
-// Probes is the shipped list, in the order in which it is searched.
-func Probes() []Probe {
+// probes is the shipped list, in the order in which it is searched.
+func probes() []Probe {
 	const gone, shut = int(syscall.ENOENT), int(syscall.EACCES)
 	return []Probe{
 		{"/etc/ld.so.preload", gone, "the loader looks for it at every start"},
@@ -99,7 +99,7 @@ func probe(a Ask) (Probe, bool) {
 	case strings.HasPrefix(a.Path, "/home/"), strings.HasPrefix(a.Path, "/usr/"):
 		return Probe{}, false
 	}
-	for _, p := range Probes() {
+	for _, p := range probes() {
 		if a.Path == p.Path || strings.HasPrefix(a.Path, p.Path) && a.Path[len(p.Path)] == '/' {
 			return p, true
 		}

@@ -31,22 +31,22 @@ func ToolCall(pid int, tool, words string, onHost bool) Ask {
 	return a
 }
 
-// MaxWords is how many bytes of a program's own words stand in a name.
-const MaxWords = 3000
+// maxWords is how many bytes of a program's own words stand in a name.
+const maxWords = 3000
 
 // Below is what a program asks of a place, in its own words, as a name below that place: "this one" means these words,
 // and "the directory" all that is asked of it. It is one name, of a bounded length: a slash is written as |, and of
-// words beyond MaxWords their number and their hash. No two texts have the same name.
+// words beyond maxWords their number and their hash. No two texts have the same name.
 func Below(place, words string) string {
 	if words == "." || words == ".." {
 		words = "'" + words + "'"
 	}
 	words = strings.NewReplacer("%", "%25", "|", "%7C", "/", "|").Replace(words)
-	if more := len(words) - MaxWords; more > 0 {
-		words = fmt.Sprintf("%s[+%d bytes, sha256 %x]", words[:MaxWords], more, sha256.Sum256([]byte(words)))
+	if more := len(words) - maxWords; more > 0 {
+		words = fmt.Sprintf("%s[+%d bytes, sha256 %x]", words[:maxWords], more, sha256.Sum256([]byte(words)))
 	}
 	return place + "/" + words
 }
 
 // Whole says whether a name that Below made has all of the words.
-func Whole(words string) bool { return len(Below("", words)) <= len("/")+MaxWords }
+func Whole(words string) bool { return len(Below("", words)) <= len("/")+maxWords }

@@ -26,8 +26,8 @@ func TestToolCall(t *testing.T) {
 
 // TestLongWords: a name is of a bounded length however long the words are, and still no two texts have the same.
 func TestLongWords(t *testing.T) {
-	long := strings.Repeat("x", MaxWords)
-	if a, b := Below("/s", long+"a"), Below("/s", long+"b"); a == b || len(a) > MaxWords+100 || Whole(long+"a") {
+	long := strings.Repeat("x", maxWords)
+	if a, b := Below("/s", long+"a"), Below("/s", long+"b"); a == b || len(a) > maxWords+100 || Whole(long+"a") {
 		t.Errorf("%d bytes, the same: %t", len(a), a == b)
 	}
 	if a := Below("/s", long); a != "/s/"+long || !Whole(long) {

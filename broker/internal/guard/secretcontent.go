@@ -27,9 +27,9 @@ func HoldsPrivateKey(head []byte) bool {
 // maxRawKey is the length up to which a file of nothing but letters and digits is taken for a key.
 const maxRawKey = 1024
 
-// HoldsKey is HoldsPrivateKey for names that end in .key: also a key in DER, and one that is written as nothing but
+// holdsKey is HoldsPrivateKey for names that end in .key: also a key in DER, and one that is written as nothing but
 // hexadecimal or base64.
-func HoldsKey(head []byte) bool {
+func holdsKey(head []byte) bool {
 	if HoldsPrivateKey(head) || len(head) > 2 && head[0] == 0x30 && head[1]&0x80 != 0 {
 		return true
 	}
@@ -74,9 +74,9 @@ func setting(head []byte, keys ...string) bool {
 	return false
 }
 
-// HoldsNpmToken finds _authToken, _auth and _password in .npmrc and .yarnrc, for one registry
+// holdsNpmToken finds _authToken, _auth and _password in .npmrc and .yarnrc, for one registry
 // (//registry.example/:_authToken) or for all.
-func HoldsNpmToken(head []byte) bool {
+func holdsNpmToken(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimLeft(line, " \t\"\ufeff")
 		if len(line) == 0 || line[0] == '#' || line[0] == ';' {
@@ -96,19 +96,19 @@ func HoldsNpmToken(head []byte) bool {
 	return false
 }
 
-// HoldsYarnToken finds the tokens of .yarnrc.yml.
-func HoldsYarnToken(head []byte) bool { return setting(head, "npmauthtoken", "npmauthident") }
+// holdsYarnToken finds the tokens of .yarnrc.yml.
+func holdsYarnToken(head []byte) bool { return setting(head, "npmauthtoken", "npmauthident") }
 
-// HoldsPassword finds a password in files of sections and keys.
-func HoldsPassword(head []byte) bool { return setting(head, "password", "token") }
+// holdsPassword finds a password in files of sections and keys.
+func holdsPassword(head []byte) bool { return setting(head, "password", "token") }
 
-// HoldsCloudPassword finds the key of a cloud account in a file of sections and keys.
-func HoldsCloudPassword(head []byte) bool {
+// holdsCloudPassword finds the key of a cloud account in a file of sections and keys.
+func holdsCloudPassword(head []byte) bool {
 	return setting(head, "aws_secret_access_key", "aws_session_token", "secret_key", "password", "token")
 }
 
-// HoldsNetrc finds a password in .netrc, which is a list of words.
-func HoldsNetrc(head []byte) bool {
+// holdsNetrc finds a password in .netrc, which is a list of words.
+func holdsNetrc(head []byte) bool {
 	words := bytes.Fields(head)
 	for i := range words[:max(len(words)-1, 0)] {
 		if bytes.EqualFold(words[i], []byte("password")) || bytes.EqualFold(words[i], []byte("account")) {
@@ -118,14 +118,14 @@ func HoldsNetrc(head []byte) bool {
 	return false
 }
 
-// HoldsKubeToken finds what a user of a cluster signs in with.
-func HoldsKubeToken(head []byte) bool {
+// holdsKubeToken finds what a user of a cluster signs in with.
+func holdsKubeToken(head []byte) bool {
 	return HoldsPrivateKey(head) || setting(head, "token", "password", "client-key-data", "id-token", "refresh-token")
 }
 
-// HoldsCloudKey finds the key of a service account, the tokens of a user's or an application's sign-in, and the
+// holdsCloudKey finds the key of a service account, the tokens of a user's or an application's sign-in, and the
 // passwords of registries.
-func HoldsCloudKey(head []byte) bool {
+func holdsCloudKey(head []byte) bool {
 	if !bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\ufeff"), []byte("{")) {
 		return false
 	}

@@ -14,8 +14,8 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// CouldNotBegin is the status of what could not begin.
-const CouldNotBegin = 125
+// couldNotBegin is the status of what could not begin.
+const couldNotBegin = 125
 
 // Status is what sbx run exits with because of err.
 func Status(err error) int {
@@ -27,7 +27,7 @@ func Status(err error) int {
 	if errors.As(err, &x) {
 		return x.Status
 	}
-	return CouldNotBegin
+	return couldNotBegin
 }
 
 const fewFiles = "the limit on open files is too small; ulimit -n 64 is enough"

@@ -46,7 +46,7 @@ func Read(env []string) Facts {
 	f.User = Lookup(env, "USER")
 	f.Landlock = landlockABI()
 	f.Mounts, _ = Mounts()
-	f.Foreign = NewForeign(f.Mounts)
+	f.Foreign = newForeign(f.Mounts)
 	for _, p := range [...]string{f.Home, f.Account, f.Cwd} {
 		f.Foreign.Name(p)
 	}

@@ -26,8 +26,8 @@ type Foreign struct {
 	named  []string // see Name
 }
 
-// NewForeign finds them in the mount table.
-func NewForeign(mounts []Mount) *Foreign {
+// newForeign finds them in the mount table.
+func newForeign(mounts []Mount) *Foreign {
 	f := &Foreign{}
 	f.find(mounts)
 	return f

@@ -16,10 +16,10 @@ func Kept(name string) bool {
 		"YARN_CACHE_FOLDER", "PIP_CACHE_DIR", "UV_CACHE_DIR", "GRADLE_USER_HOME", "CCACHE_DIR", "SCCACHE_DIR"}, name)
 }
 
-// Obeyed says whether a variable tells sbx where something is, and so decides what it grants: settings, records,
+// obeyed says whether a variable tells sbx where something is, and so decides what it grants: settings, records,
 // sockets, caches that are shown, a proxy that may be reached, the screen on which a question is answered. It may also
 // tell that to a program that sbx starts outside, such as one that shows questions (package program).
-func Obeyed(name string) bool {
+func obeyed(name string) bool {
 	return Kept(name) || strings.HasPrefix(name, "SBX_") || strings.HasPrefix(name, "XDG_") ||
 		strings.HasPrefix(name, "GIT_CONFIG_") ||
 		slices.Contains([]string{"GODEBUG", "TMPDIR", "TMUX", "TMUX_PANE", "STY"}, name)
@@ -29,6 +29,6 @@ func Obeyed(name string) bool {
 func Settle(env, own []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
-		return Obeyed(name)
+		return obeyed(name)
 	}), own...)
 }

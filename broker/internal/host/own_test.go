@@ -29,7 +29,7 @@ func TestVariablesThatAreObeyed(t *testing.T) {
 	for _, names := range elsewhere {
 		for _, name := range names {
 			if !Kept(name) {
-				t.Errorf("%s is not in Obeyed", name)
+				t.Errorf("%s is not in obeyed", name)
 			}
 		}
 	}
@@ -45,8 +45,8 @@ func TestVariablesThatAreObeyed(t *testing.T) {
 			}
 		}
 		for _, m := range read.FindAllStringSubmatch(string(text), -1) {
-			if found++; !Obeyed(m[1]) && !slices.Contains(harmless, m[1]) {
-				t.Errorf("%s goes by %s: add it to Obeyed", p, m[1])
+			if found++; !obeyed(m[1]) && !slices.Contains(harmless, m[1]) {
+				t.Errorf("%s goes by %s: add it to obeyed", p, m[1])
 			}
 		}
 		return err

@@ -62,7 +62,7 @@ func (r *Run) cachePlace(c Cache, in *planner.Input) (p string, moved bool) {
 
 // hasTool says whether one of these programs is there, so that the cache which it would make is wanted.
 func (r *Run) hasTool(in *planner.Input, tools string) bool {
-	if tools == AnyTool {
+	if tools == anyTool {
 		return true
 	}
 	for _, tool := range strings.Fields(tools) {

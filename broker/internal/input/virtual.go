@@ -20,8 +20,8 @@ import (
 	"sbx.example/sbx/broker/internal/request"
 )
 
-// Emulator is the program that runs virtual machines.
-const Emulator = "qemu-system-x86_64"
+// emulator is the program that runs virtual machines.
+const emulator = "qemu-system-x86_64"
 
 // virtual has the program run in a virtual machine (backend vm), which shows what the sandbox shows.
 func (r *Run) virtual(s request.Settings, in *planner.Input) error {
@@ -60,7 +60,7 @@ func virtualPrices(spec machine.Spec) []planner.Loss {
 	list := []planner.Loss{
 		{What: "files in a virtual machine", Price: true, Why: "they are served one call at a time (9p): slower, sockets " +
 			"and pipes only in /tmp and the like, and locks and watches end at its edge"},
-		{What: "who asks", Price: true, Why: "a question and a refusal name " + Emulator + ", which opens files for all " +
+		{What: "who asks", Price: true, Why: "a question and a refusal name " + emulator + ", which opens files for all " +
 			"programs of the machine"},
 	}
 	if spec.Accel == machine.KVM {
@@ -95,19 +95,19 @@ func notVirtual(from string, r *Run, s request.Settings, in *planner.Input) erro
 	return nil
 }
 
-// GuestKernel is what a machine is started with.
-type GuestKernel struct {
+// guestKernel is what a machine is started with.
+type guestKernel struct {
 	Image   string
 	Modules string // directory of its modules; "" for none
 }
 
 // Machine is what the settings and this host come to. release is the host's kernel.
-func Machine(s request.Settings, release string, from program.Source) (machine.Spec, GuestKernel, error) {
-	var none GuestKernel
+func Machine(s request.Settings, release string, from program.Source) (machine.Spec, guestKernel, error) {
+	var none guestKernel
 	if runtime.GOARCH != "amd64" {
 		return machine.Spec{}, none, refusal("it runs on amd64 alone so far")
 	}
-	qemu, err := from.Find(Emulator)
+	qemu, err := from.Find(emulator)
 	if err != nil {
 		return machine.Spec{}, none, err
 	}
@@ -142,7 +142,7 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 // findKernel finds the image that a setting names, else the host's own, else the newest that there is.
-func findKernel(named, release string) (GuestKernel, error) {
+func findKernel(named, release string) (guestKernel, error) {
 	list := []string{named}
 	if named == "" {
 		list = []string{"/boot/vmlinuz-" + release, "/usr/lib/modules/" + release + "/vmlinuz"}
@@ -167,11 +167,11 @@ func findKernel(named, release string) (GuestKernel, error) {
 		}
 		real, err := filepath.EvalSymlinks(file)
 		if err != nil {
-			return GuestKernel{}, err
+			return guestKernel{}, err
 		}
-		return GuestKernel{Image: real, Modules: modulesOf(real, version)}, nil
+		return guestKernel{Image: real, Modules: modulesOf(real, version)}, nil
 	}
-	return GuestKernel{}, why
+	return guestKernel{}, why
 }
 
 func changed(file string) int64 {

@@ -110,8 +110,8 @@ func TestVirtual(t *testing.T) {
 	if err := r.virtual(s, in); err != nil || in.Machine != nil { // the control
 		t.Errorf("%v, %+v", err, in.Machine)
 	}
-	if _, _, err := Machine(s, "6.1", program.Source{Named: []string{"/nonexistent/" + Emulator}}); err == nil ||
-		!strings.Contains(err.Error(), Emulator) {
+	if _, _, err := Machine(s, "6.1", program.Source{Named: []string{"/nonexistent/" + emulator}}); err == nil ||
+		!strings.Contains(err.Error(), emulator) {
 		t.Errorf("%v", err)
 	}
 }

@@ -225,9 +225,9 @@ func TestMCPFile(t *testing.T) {
 	text := `{"mcpServers": {"a": {"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}},
   "web": {"url": "https://mcp.example"}}, "mcp": {"b": {"type": "local", "command": ["uvx", "y"]}}}`
 	put(t, path, text, 0o600)
-	list, err := r.Plan(MCPFile(h, path))
+	list, err := r.Plan(mcpFile(h, path))
 	must(t, err)
-	_, err = r.Apply(MCPName(path), list)
+	_, err = r.Apply(mcpName(path), list)
 	must(t, err)
 	b, _ := os.ReadFile(path)
 	for _, want := range []string{`"command": "` + h.Sbx + `"`, `"web": {"url": "https://mcp.example"}`,
@@ -244,10 +244,10 @@ func TestMCPFile(t *testing.T) {
 			t.Errorf("%s lacks %s", flat, want)
 		}
 	}
-	if again, err := r.Plan(MCPFile(h, path)); err != nil || again[0].differs {
+	if again, err := r.Plan(mcpFile(h, path)); err != nil || again[0].differs {
 		t.Errorf("a second time it changes: %s, %v", again[0].Diff(), err)
 	}
-	undo(t, r, MCPName(path))
+	undo(t, r, mcpName(path))
 	if b, _ := os.ReadFile(path); string(b) != text {
 		t.Errorf("taken back: %s", b)
 	}
@@ -257,7 +257,7 @@ func TestMCPFile(t *testing.T) {
 		`{"mcpServers":{"a":{"command":"` + h.Sbx + `","args":["exec","s","x"]}}}`: "but not sbx mcp",
 		`{"mcp":{"a":{"command":["` + h.Sbx + `","attach","s"]}}}`:                 "but not sbx mcp"} {
 		put(t, path, bad, 0o600)
-		if _, err := r.Plan(MCPFile(h, path)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := r.Plan(mcpFile(h, path)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", bad, err, want)
 		}
 	}
@@ -281,7 +281,7 @@ func TestMCPServersGrantThemselvesNothing(t *testing.T) {
 		{`"command": "x", "cwd": "/other"`, "cwd would be"},
 	} {
 		put(t, path, `{"mcpServers": {"a": {`+x[0]+`}}}`, 0o600)
-		_, err := r.Plan(MCPFile(h, path))
+		_, err := r.Plan(mcpFile(h, path))
 		if x[1] == "" && err != nil || x[1] != "" && (err == nil || !strings.Contains(err.Error(), x[1])) {
 			t.Errorf("%s: %v, want %q", x[0], err, x[1])
 		}
@@ -299,7 +299,7 @@ func TestMCPServersChooseNoSettings(t *testing.T) {
 			"args": args, "env": map[string]string{"XDG_CONFIG_HOME": "/project/.c"}}}})
 		must(t, err)
 		put(t, path, string(b), 0o600)
-		list, err := r.Plan(MCPFile(h, path))
+		list, err := r.Plan(mcpFile(h, path))
 		must(t, err)
 		var doc struct {
 			Servers map[string]struct{ Args []string } `json:"mcpServers"`
@@ -360,7 +360,7 @@ func TestMCPServersAreAllSeen(t *testing.T) {
 			`server "web": its headersHelper`, 1},
 	} {
 		put(t, path, x.text, 0o600)
-		list, err := r.Plan(MCPFile(h, path))
+		list, err := r.Plan(mcpFile(h, path))
 		if x.fails != "" {
 			if err == nil || !strings.Contains(err.Error(), x.fails) {
 				t.Errorf("%s: %v, want %q", x.text, err, x.fails)
@@ -387,7 +387,7 @@ func TestMCPServersCannotPassForWrapped(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "evil", "args": ["x"], "ARGS": ["y"]}}}`,
 		`{"mcpServers": {"a": {"command": "evil", "args": ["x"], "command ": "` + h.Sbx + `"}}}`} {
 		put(t, path, text, 0o600)
-		list, err := r.Plan(MCPFile(h, path))
+		list, err := r.Plan(mcpFile(h, path))
 		must(t, err)
 		var doc struct {
 			Servers map[string]map[string]json.RawMessage `json:"mcpServers"`

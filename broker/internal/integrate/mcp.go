@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// MCPName is the name under which the integration of a file of MCP servers is recorded.
-func MCPName(path string) string { return "mcp " + path }
+// mcpName is the name under which the integration of a file of MCP servers is recorded.
+func mcpName(path string) string { return "mcp " + path }
 
 // lists are the names under which files name servers: Claude, Cursor and gemini, VS Code, and opencode.
 var lists = [...]string{"mcpServers", "servers", "mcp"}
 
-// MCPFile puts sbx before each stdio server that a file names, in whichever object of it.
-func MCPFile(h *Host, path string) []file {
+// mcpFile puts sbx before each stdio server that a file names, in whichever object of it.
+func mcpFile(h *Host, path string) []file {
 	return []file{{path: path, edit: func(e *edit) error {
 		if e.text == nil {
 			return errors.New("there is no such file")

@@ -131,7 +131,7 @@ func (c *call) chosen(words []string) []string {
 		if err != nil {
 			path = words[1]
 		}
-		return []string{MCPName(path)}
+		return []string{mcpName(path)}
 	case len(words) == 1 && words[0] == "all":
 		var names []string
 		for _, a := range Agents() {
@@ -197,8 +197,8 @@ func (c *call) takeBack(a answer, rec *Record) (answer, error) {
 
 // files are what an integration writes.
 func (c *call) files(name string) ([]file, error) {
-	if path, ok := strings.CutPrefix(name, MCPName("")); ok {
-		return MCPFile(&c.host, path), nil
+	if path, ok := strings.CutPrefix(name, mcpName("")); ok {
+		return mcpFile(&c.host, path), nil
 	}
 	a, known := Find(name)
 	if !known {

@@ -147,15 +147,15 @@ func TestUndoKeepsEditsOfServers(t *testing.T) {
 			h, r := place(t)
 			path := h.Home + "/mcp.json"
 			put(t, path, before, 0o600)
-			must(t, again(t, r, MCPName(path), MCPFile(h, path)))
+			must(t, again(t, r, mcpName(path), mcpFile(h, path)))
 			put(t, path, strings.Replace(content(t, path), c.from, c.to, 1), 0o600)
 			sbx := strings.HasPrefix(c.want, "SBX")
 			if twice {
-				if err := again(t, r, MCPName(path), MCPFile(h, path)); (err != nil) != sbx {
+				if err := again(t, r, mcpName(path), mcpFile(h, path)); (err != nil) != sbx {
 					t.Errorf("%s: a second time: %v", c.to, err)
 				}
 			}
-			undo(t, r, MCPName(path))
+			undo(t, r, mcpName(path))
 			got := content(t, path)
 			if stays := strings.Contains(got, h.Sbx); stays != sbx {
 				t.Errorf("%s: %s", c.to, got)

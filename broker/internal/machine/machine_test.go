@@ -74,8 +74,8 @@ func TestSize(t *testing.T) {
 	}{
 		"no limits":       {0, 8 * gib, 0, 4, 4096, 4},
 		"a large host":    {0, 512 * gib, 0, 64, 8192, 64},
-		"limits":          {gib, 8 * gib, 150, 4, 1024 - Overhead, 2},
-		"half of one":     {gib, 8 * gib, 50, 4, 1024 - Overhead, 1},
+		"limits":          {gib, 8 * gib, 150, 4, 1024 - overhead, 2},
+		"half of one":     {gib, 8 * gib, 50, 4, 1024 - overhead, 1},
 		"more than it is": {0, 8 * gib, 800, 4, 4096, 4},
 		"too little":      {256 << 20, 8 * gib, 0, 4, 0, 0},
 		"a small host":    {0, 256 << 20, 0, 1, 0, 0},

@@ -54,8 +54,8 @@ type Spec struct {
 	Net    bool // a network device that reaches what the sandbox reaches
 }
 
-// Overhead is how much memory QEMU takes for itself at most, MiB, with a kernel unpacked for an emulated processor.
-const Overhead = 256
+// overhead is how much memory QEMU takes for itself at most, MiB, with a kernel unpacked for an emulated processor.
+const overhead = 256
 
 // least is how much memory a guest needs to start, MiB.
 const least = 256
@@ -119,11 +119,11 @@ func Size(limit, host uint64, percent, processors int) (memory uint64, cpus int,
 	const mib, most = 1 << 20, 8 << 10
 	memory = min(host/2/mib, most)
 	if limit > 0 {
-		if limit/mib < Overhead+least {
+		if limit/mib < overhead+least {
 			return 0, 0, fmt.Errorf("a virtual machine takes at least %d MiB: %d for its kernel and the program, %d for QEMU",
-				Overhead+least, least, Overhead)
+				overhead+least, least, overhead)
 		}
-		memory = limit/mib - Overhead
+		memory = limit/mib - overhead
 	}
 	if memory < least {
 		return 0, 0, errors.New("this host has too little memory for a virtual machine")

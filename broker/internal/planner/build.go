@@ -157,8 +157,8 @@ func (in *Input) namespaces() plan.Namespaces {
 		Cgroup: true, Time: in.TimeOffset != 0, TimeOffset: in.TimeOffset}
 }
 
-// NetworkFiles are the files in /etc that say how names are looked up.
-func NetworkFiles() [3]string { return [3]string{"resolv.conf", "hosts", "nsswitch.conf"} }
+// networkFiles are the files in /etc that say how names are looked up.
+func networkFiles() [3]string { return [3]string{"resolv.conf", "hosts", "nsswitch.conf"} }
 
 // OwnNames are those of a sandbox without a network, where the host's order of looking up names does no harm.
 func OwnNames(hostname string) []plan.Text {
@@ -232,7 +232,7 @@ func (v *view) collect() error {
 		}
 	}
 	if in.JoinNet {
-		for _, name := range NetworkFiles() {
+		for _, name := range networkFiles() {
 			v.root.at("/etc/" + name).file = in.SessionDir + "/etc/" + name
 		}
 	} else if in.OwnNames {

@@ -162,7 +162,7 @@ func (v *view) addCopies() {
 		if c.Over {
 			if v.isShown(c.Path) {
 				v.late = append(v.late, plan.Mount{Kind: plan.Bind, Target: c.Path, Access: plan.ReadOnly,
-					Source: c.File(v.in.SessionDir), Why: CertificatesWhy})
+					Source: c.File(v.in.SessionDir), Why: certificatesWhy})
 			}
 			continue
 		}
@@ -181,8 +181,8 @@ const copies = "/run/sbx/"
 // MaskedWhy is the reason of a mount that shows a configuration without its credentials.
 const MaskedWhy = "credential"
 
-// CertificatesWhy is the reason of a mount that shows whom tools trust in this session.
-const CertificatesWhy = "certificates"
+// certificatesWhy is the reason of a mount that shows whom tools trust in this session.
+const certificatesWhy = "certificates"
 
 // isShown says whether the host's file at a path is shown: whether the innermost of what was granted and what is hidden
 // around it was granted.

@@ -7,8 +7,8 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// DecoyWhy is the reason of a mount that shows a decoy.
-const DecoyWhy = "decoy"
+// decoyWhy is the reason of a mount that shows a decoy.
+const decoyWhy = "decoy"
 
 // addDecoy has a fake stand where a secret is or could be. What is hidden around it stays so. In a tree that may be
 // written nothing can be mounted on the name, see lostDecoys.
@@ -20,7 +20,7 @@ func (v *view) addDecoy(c *Copy) {
 	}
 	v.leadTo(c.Path, func(above *node) { above.secret = false })
 	n := v.root.at(c.Path)
-	n.file, n.why = c.File(v.in.SessionDir), DecoyWhy
+	n.file, n.why = c.File(v.in.SessionDir), decoyWhy
 }
 
 // IsDecoy says whether a copy is a fake.

@@ -130,8 +130,8 @@ type Features struct {
 	Stores    []string // see pathname.ParseStore
 }
 
-// Defaults is the configuration without any file.
-func Defaults() Config {
+// defaults is the configuration without any file.
+func defaults() Config {
 	return Config{
 		Sandbox: Sandbox{
 			Enabled: true, Profile: "moderate", Mode: "dynamic", Gate: "auto", Backend: "auto",

@@ -92,7 +92,7 @@ func errText(err error) string {
 func TestDefaultsWithoutFiles(t *testing.T) {
 	w := newWorld(t)
 	e := w.merge()
-	if !reflect.DeepEqual(e.Config, Defaults()) || e.Profile.Name != "moderate" || len(e.Notices) != 0 ||
+	if !reflect.DeepEqual(e.Config, defaults()) || e.Profile.Name != "moderate" || len(e.Notices) != 0 ||
 		len(e.Origins) != 0 {
 		t.Fatalf("%+v", e)
 	}

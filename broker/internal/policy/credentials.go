@@ -184,7 +184,7 @@ func (c *Credential) TokenEndpoint() (server, path string, err error) {
 		err = CheckServer(u.Host)
 	}
 	if err != nil || u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(u.Path) < 2 ||
-		CheckRequest("POST "+u.Path) != nil || strings.Contains(u.Path, "*") {
+		checkRequest("POST "+u.Path) != nil || strings.Contains(u.Path, "*") {
 		return "", "", fmt.Errorf("%s is no address like \"https://auth.example/oauth/token\"", excerpt.Quote(c.Login))
 	}
 	return u.Host, u.Path, nil
@@ -221,8 +221,8 @@ func checkScope(s string) error {
 	return nil
 }
 
-// CheckRequest says what is wrong with a rule about requests: "GET /repos/**".
-func CheckRequest(s string) error {
+// checkRequest says what is wrong with a rule about requests: "GET /repos/**".
+func checkRequest(s string) error {
 	method, path, _ := strings.Cut(s, " ")
 	segments := strings.Split(path, "/")
 	wild := slices.IndexFunc(segments, func(s string) bool { return strings.Contains(s, "*") && s != "*" })

@@ -29,7 +29,7 @@ type Effective struct {
 // forbid (hidden, secrets, ask, env.deny) only ever grow. A locked key takes no wider value after the org's.
 func merge(rows []key, l Layers, flags []Setting) (Effective, error) {
 	m := merger{rows: rows, trusted: l.Trusted}
-	m.e = Effective{Config: Defaults(), Origins: map[string][]Origin{}, Locked: map[string]Origin{}, Vars: l.Vars}
+	m.e = Effective{Config: defaults(), Origins: map[string][]Origin{}, Locked: map[string]Origin{}, Vars: l.Vars}
 	m.e.Notices = append(m.e.Notices, l.Notices...)
 	m.e.Vars.Narrow = false
 	for _, layer := range []*Layer{l.Org, l.Project, l.User} {

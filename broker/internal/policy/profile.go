@@ -103,8 +103,8 @@ func shipped(name string) (Profile, bool) {
 	return Profile{}, false
 }
 
-// BuiltinProfiles lists the shipped profiles from narrow to wide.
-func BuiltinProfiles() []string { return []string{"strict", "moderate", "permissive"} }
+// builtinProfiles lists the shipped profiles from narrow to wide.
+func builtinProfiles() []string { return []string{"strict", "moderate", "permissive"} }
 
 // profileKeys are the rows of a [profiles.NAME] table; each has the type of the fs key of the same name.
 func profileKeys() []key {
@@ -208,7 +208,7 @@ func resolveFrom(name string, own map[string]Profile, vars Vars, seen []string) 
 }
 
 func known(name string, own map[string]Profile) string {
-	names := BuiltinProfiles()
+	names := builtinProfiles()
 	for n := range own {
 		names = append(names, n)
 	}

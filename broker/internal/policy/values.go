@@ -174,7 +174,7 @@ func (k *key) element(s string, vars Vars) (string, error) {
 	case tServers:
 		return s, CheckServer(s)
 	case tRequests:
-		return s, CheckRequest(s)
+		return s, checkRequest(s)
 	case tScopes:
 		return s, checkScope(s)
 	case tModels:

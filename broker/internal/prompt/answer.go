@@ -54,8 +54,8 @@ const (
 // IsMeant says whether somebody has answered, and not the lack of an answer.
 func IsMeant(by string) bool { return by == ByTTY || by == BySocket || by == ByHook || by == ByProgram }
 
-// ParseLife reads the words of --for and of the protocol: once, session, forever, until, or a duration.
-func ParseLife(s string, now time.Time) (Life, time.Time, error) {
+// parseLife reads the words of --for and of the protocol: once, session, forever, until, or a duration.
+func parseLife(s string, now time.Time) (Life, time.Time, error) {
 	switch l := Life(s); l {
 	case "", ForOnce, ForSession, ForUntil, Forever:
 		return l, time.Time{}, nil
@@ -67,8 +67,8 @@ func ParseLife(s string, now time.Time) (Life, time.Time, error) {
 	return ForUntil, now.Add(d), nil
 }
 
-// ParseWords reads the short form of a hook: allow|deny [scope] [life], in this order.
-func ParseWords(s string, now time.Time) (a Answer, err error) {
+// parseWords reads the short form of a hook: allow|deny [scope] [life], in this order.
+func parseWords(s string, now time.Time) (a Answer, err error) {
 	w := strings.Fields(s)
 	if len(w) == 0 || len(w) > 3 {
 		return a, errors.New("want allow or deny, then a scope and a life at will")
@@ -92,7 +92,7 @@ func ParseWords(s string, now time.Time) (a Answer, err error) {
 		if a.Life != "" {
 			return Answer{}, fmt.Errorf("unexpected word %.40q", x)
 		}
-		if a.Life, a.Until, err = ParseLife(x, now); err != nil {
+		if a.Life, a.Until, err = parseLife(x, now); err != nil {
 			return Answer{}, err
 		}
 	}

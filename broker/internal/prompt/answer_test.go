@@ -78,14 +78,14 @@ func TestParseReply(t *testing.T) {
 		`{"decision":"allow","scope":"dir","life":"session"}`: {Allow: true, Scope: Dir, Life: ForSession},
 		`{"decision":"deny","persist":"user"}`:                {Persist: "user"},
 	} {
-		if got, err := ParseReply(in, now); err != nil || got != want {
+		if got, err := parseReply(in, now); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
 	}
 	for _, in := range []string{"", "yes", "y", "Allow", "allow everything", "allow tree dir", "allow 1h tree",
 		"allow -1h", "{}", "{", `{"decision":"allow"}{}`, `{"decision":"allow","path":"/"}`, `{"decision":true}`,
 		"allow tree session x"} {
-		if a, err := ParseReply(in, now); err == nil {
+		if a, err := parseReply(in, now); err == nil {
 			t.Errorf("%q was read as %+v", in, a)
 		}
 	}
@@ -95,7 +95,7 @@ func FuzzParseReply(f *testing.F) {
 	f.Add("allow tree 1h")
 	f.Add(`{"decision":"allow","life":"until","until":"2030-01-01T00:00:00Z"}`)
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := ParseReply(s, time.Unix(0, 0))
+		a, err := parseReply(s, time.Unix(0, 0))
 		if err != nil && a.Allow {
 			t.Fatalf("%q: an error that allows", s)
 		}

@@ -199,7 +199,7 @@ func (s Style) stores(q *Question) (out [][2]string) {
 		}
 	}
 	if q.Secret {
-		row(RevealWord+"\r", RevealWord)
+		row(revealWord+"\r", revealWord)
 		row("n", "n")
 		row("en", "e n")
 		return out
@@ -229,7 +229,7 @@ func (s Style) Names(q *Question) (out []string) {
 // Wide says what a key that widens an answer makes it about.
 func (s Style) Wide(q Question, key byte) string {
 	a, _, ok := Keys([]byte{key, 's'}, &q)
-	if q.Secret && key == RevealWord[0] {
+	if q.Secret && key == revealWord[0] {
 		a, ok = Answer{Allow: true, Scope: Revealed, Life: ForSession}, true
 	}
 	if !ok {

@@ -141,7 +141,7 @@ func (h Hook) Run(ctx context.Context, qu Question) (a Answer, answered bool, er
 	if text == "" {
 		return a, false, nil
 	}
-	a, err = ParseReply(text[strings.LastIndexByte(text, '\n')+1:], time.Now())
+	a, err = parseReply(text[strings.LastIndexByte(text, '\n')+1:], time.Now())
 	if err != nil {
 		return Answer{}, false, fmt.Errorf("reading answer of prompt command: %w", err)
 	}
@@ -189,11 +189,11 @@ func word(s string) string {
 	return s
 }
 
-// ParseReply reads the answer of a hook: a JSON object or the words of ParseWords.
-func ParseReply(s string, now time.Time) (Answer, error) {
+// parseReply reads the answer of a hook: a JSON object or the words of parseWords.
+func parseReply(s string, now time.Time) (Answer, error) {
 	s = strings.TrimSpace(s)
 	if !strings.HasPrefix(s, "{") {
-		return ParseWords(s, now)
+		return parseWords(s, now)
 	}
 	var r struct {
 		Decision, Scope, Life, Until, Persist string
@@ -219,7 +219,7 @@ func NewAnswer(decision, scope, life, until, persist string, now time.Time) (a A
 		return a, fmt.Errorf("unknown decision %.40q: use allow or deny", decision)
 	}
 	a.Scope, a.Persist = Scope(scope), persist
-	if a.Life, a.Until, err = ParseLife(life, now); err != nil {
+	if a.Life, a.Until, err = parseLife(life, now); err != nil {
 		return Answer{}, err
 	}
 	if until != "" {

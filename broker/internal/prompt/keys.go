@@ -46,15 +46,15 @@ func Keys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	return a, false, ok
 }
 
-// RevealWord is what has to be typed, with Enter behind it, to show a secret: no single key does.
-const RevealWord = "reveal"
+// revealWord is what has to be typed, with Enter behind it, to show a secret: no single key does.
+const revealWord = "reveal"
 
 // secretKeys are the keys at a question about a secret.
 func secretKeys(typed []byte, q *Question) (a Answer, more, ok bool) {
 	switch said := string(typed); {
-	case said == RevealWord+"\r" || said == RevealWord+"\n":
+	case said == revealWord+"\r" || said == revealWord+"\n":
 		return Answer{Allow: true, Scope: Revealed, Life: ForSession}, false, true
-	case strings.HasPrefix(RevealWord, said):
+	case strings.HasPrefix(revealWord, said):
 		return a, true, false
 	case said == "n":
 		return Answer{Scope: File, Life: ForSession}, false, true
@@ -106,10 +106,10 @@ func wide(k byte, q *Question) (Scope, bool) {
 // silences says whether an answer is about all further questions: it is a no.
 func silences(s Scope) bool { return s == Program || s == Everything }
 
-// Following says what may be typed after a key that widens an answer.
-func Following(first byte, q *Question) string {
-	if q.Secret && first == RevealWord[0] {
-		return "type " + RevealWord + " and Enter"
+// following says what may be typed after a key that widens an answer.
+func following(first byte, q *Question) string {
+	if q.Secret && first == revealWord[0] {
+		return "type " + revealWord + " and Enter"
 	}
 	if scope, _ := wide(first, q); silences(scope) {
 		return "[n]o, until the session ends"

@@ -30,7 +30,7 @@ func TestQuestionsAboutLabels(t *testing.T) {
 		t.Errorf("in the details of a read:\n%s", text)
 	}
 	for _, q := range []Question{read, host} {
-		keys := longKeys(&q) + shortKeys(&q) + Following('t', &q)
+		keys := longKeys(&q) + shortKeys(&q) + following('t', &q)
 		if kept := strings.Contains(keys, "[f]orever"); kept != (q.Host != "") {
 			t.Errorf("%s: %s", q.Op, keys)
 		}

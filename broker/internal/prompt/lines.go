@@ -44,7 +44,7 @@ func (s Style) next(q Question, typed []byte, most int) []string {
 		return s.Lines(q, most)
 	}
 	return append(s.wrap(s.Wide(q, typed[0]), 2),
-		s.wrap(s.head()+string(typed)+": "+Following(typed[0], &q), 2)...)
+		s.wrap(s.head()+string(typed)+": "+following(typed[0], &q), 2)...)
 }
 
 // head is what a question begins with.
@@ -59,7 +59,7 @@ func (s Style) columns() int { return max(s.Width, leastWidth) }
 
 func longKeys(q *Question) string {
 	if q.Secret {
-		return "type " + RevealWord + " and Enter to show it until the session ends / [n]o [?]"
+		return "type " + revealWord + " and Enter to show it until the session ends / [n]o [?]"
 	}
 	if q.Op == decide.Decoy {
 		return "[o]nce: it goes on / [n]o: the session ends [?]"

@@ -12,8 +12,8 @@ import (
 	"sbx.example/sbx/broker/internal/planner"
 )
 
-// Which names a plan hides besides because their files have the name of a secret is the planner's (planner/hardlinks.go):
-// it looks for the other names of each secret. Here it is asked of one file, while a session runs, whether it is one.
+// A plan hides the other names that secrets have when it is made (planner/hardlinks.go). Here it is asked of one file,
+// while a session runs, whether it is a secret.
 
 // secretFiles are the secrets that may have got another name, by tree. They are looked for when a file with several
 // names turns up, and again where it got one since.

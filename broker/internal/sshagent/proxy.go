@@ -184,15 +184,15 @@ func (p *Proxy) chosen(id identity) bool {
 		return true
 	}
 	for _, k := range p.opt.Keys {
-		if k == Fingerprint(id.key) || k == string(id.comment) {
+		if k == fingerprint(id.key) || k == string(id.comment) {
 			return true
 		}
 	}
 	return false
 }
 
-// Fingerprint names a public key as ssh-keygen -l does.
-func Fingerprint(key []byte) string {
+// fingerprint names a public key as ssh-keygen -l does.
+func fingerprint(key []byte) string {
 	sum := sha256.Sum256(key)
 	return "SHA256:" + strings.TrimRight(base64.StdEncoding.EncodeToString(sum[:]), "=")
 }
@@ -203,7 +203,7 @@ func (s *client) sign(m []byte) ([]byte, error) {
 	if err != nil {
 		return s.refuse(Request{What: "sign", Reason: err.Error()}), nil
 	}
-	r := Request{PID: s.pid, What: "log in or sign", Key: Fingerprint(req.key)}
+	r := Request{PID: s.pid, What: "log in or sign", Key: fingerprint(req.key)}
 	ids, err := s.identities()
 	if err != nil {
 		return nil, err

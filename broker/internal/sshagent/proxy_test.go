@@ -131,7 +131,7 @@ func TestFilter(t *testing.T) {
 		reason  string // of the refusal
 	}{
 		{"login with a chosen key", Sign, []string{"work"}, sign(keyA[:], []byte("login")), msgSignResponse, ""},
-		{"login with a key chosen by fingerprint", Sign, []string{Fingerprint(keyA[:])}, sign(keyA[:], []byte("login")),
+		{"login with a key chosen by fingerprint", Sign, []string{fingerprint(keyA[:])}, sign(keyA[:], []byte("login")),
 			msgSignResponse, ""},
 		{"login with another key", Sign, []string{"work"}, sign(keyB[:], []byte("login")), msgFailure, "not one of those"},
 		{"login with a key that the agent does not have", Sign, nil, sign([]byte("zzz"), []byte("login")), msgFailure,

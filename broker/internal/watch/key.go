@@ -22,9 +22,9 @@ const (
 	Other
 )
 
-// ParseKeys cuts input into keys. An escape at the very end is the key Escape: terminals send the
+// parseKeys cuts input into keys. An escape at the very end is the key Escape: terminals send the
 // sequences of other keys in one piece.
-func ParseKeys(b []byte) []Key {
+func parseKeys(b []byte) []Key {
 	var out []Key
 	for len(b) > 0 {
 		if b[0] != 0x1b || len(b) == 1 {

@@ -46,7 +46,7 @@ func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized
 			if !ok {
 				return nil
 			}
-			keys := ParseKeys(b)
+			keys := parseKeys(b)
 			if pasted(keys) {
 				m.Update(Event{Status: "pasted text is not taken for keys"}, time.Now())
 				continue

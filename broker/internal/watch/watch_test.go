@@ -154,7 +154,7 @@ func TestEverySizeFits(t *testing.T) {
 }
 
 func press(m *Model, now time.Time, keys string) (out []Action) {
-	for _, k := range ParseKeys([]byte(keys)) {
+	for _, k := range parseKeys([]byte(keys)) {
 		m.View(120, 40)
 		out = append(out, m.Key(k, now)...)
 	}

@@ -29,16 +29,16 @@ func FormatRules(rules []policy.Rule) string {
 func FormatRule(r policy.Rule) string {
 	var b strings.Builder
 	b.WriteString("\n[[rule]]\n")
-	fmt.Fprintf(&b, "%s = %s\n", r.Kind, TOMLString(r.Pattern))
+	fmt.Fprintf(&b, "%s = %s\n", r.Kind, tomlString(r.Pattern))
 	if r.Access != "" && r.Kind == policy.KindPath {
-		fmt.Fprintf(&b, "access = %s\n", TOMLString(string(r.Access)))
+		fmt.Fprintf(&b, "access = %s\n", tomlString(string(r.Access)))
 	}
-	fmt.Fprintf(&b, "decision = %s\n", TOMLString(r.Decision.String()))
+	fmt.Fprintf(&b, "decision = %s\n", tomlString(r.Decision.String()))
 	if r.Program != "" {
-		fmt.Fprintf(&b, "program = %s\n", TOMLString(r.Program))
+		fmt.Fprintf(&b, "program = %s\n", tomlString(r.Program))
 	}
 	if r.Label != "" {
-		fmt.Fprintf(&b, "label = %s\n", TOMLString(r.Label))
+		fmt.Fprintf(&b, "label = %s\n", tomlString(r.Label))
 	}
 	if r.Decoy {
 		b.WriteString("decoy = true\n")
@@ -46,7 +46,7 @@ func FormatRule(r policy.Rule) string {
 	if len(r.Accepts) > 0 {
 		list := make([]string, len(r.Accepts))
 		for i, label := range r.Accepts {
-			list[i] = TOMLString(label)
+			list[i] = tomlString(label)
 		}
 		fmt.Fprintf(&b, "accepts = [%s]\n", strings.Join(list, ", "))
 	}
@@ -58,7 +58,7 @@ func FormatRule(r policy.Rule) string {
 	}
 	for _, kv := range [][2]string{{"reason", r.Reason}, {"by", r.By}} {
 		if kv[1] != "" {
-			fmt.Fprintf(&b, "%s = %s\n", kv[0], TOMLString(kv[1]))
+			fmt.Fprintf(&b, "%s = %s\n", kv[0], tomlString(kv[1]))
 		}
 	}
 	if !r.Added.IsZero() {
@@ -96,13 +96,13 @@ func FormatConfig(settings []policy.Setting) string {
 func tomlValue(v any) string {
 	switch x := v.(type) {
 	case string:
-		return TOMLString(x)
+		return tomlString(x)
 	case time.Duration:
-		return TOMLString(x.String())
+		return tomlString(x.String())
 	case []string:
 		q := make([]string, len(x))
 		for i, s := range x {
-			q[i] = TOMLString(s)
+			q[i] = tomlString(s)
 		}
 		return "[" + strings.Join(q, ", ") + "]"
 	case []int:
@@ -114,16 +114,16 @@ func tomlValue(v any) string {
 		}
 		sort.Strings(names)
 		for i, n := range names {
-			names[i] = TOMLString(n) + " = " + TOMLString(x[n])
+			names[i] = tomlString(n) + " = " + tomlString(x[n])
 		}
 		return "{ " + strings.Join(names, ", ") + " }"
 	}
 	return fmt.Sprint(v)
 }
 
-// TOMLString writes a basic string of printable ASCII: what a guest named its files must not act on an editor.
+// tomlString writes a basic string of printable ASCII: what a guest named its files must not act on an editor.
 // Bytes that are not UTF-8 have no TOML form; patterns carry them as \xHH, free text loses them.
-func TOMLString(s string) string {
+func tomlString(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i := 0; i < len(s); {

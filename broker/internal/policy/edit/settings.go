@@ -99,10 +99,10 @@ func forms(words []string) (out []form) {
 	texts, pairs := make([]string, len(words)), make([]string, len(words))
 	plain, named := true, true
 	for i, w := range words {
-		texts[i] = TOMLString(w)
+		texts[i] = tomlString(w)
 		plain = plain && w != "" && (w == "true" || w == "false" || strings.Trim(w, "0123456789") == "")
 		k, v, ok := strings.Cut(w, "=")
-		pairs[i], named = TOMLString(k)+" = "+TOMLString(v), named && ok
+		pairs[i], named = tomlString(k)+" = "+tomlString(v), named && ok
 	}
 	if len(words) == 1 {
 		if plain {

@@ -40,7 +40,7 @@ func (f File) Edit(change func(old []byte) ([]byte, error)) (err error) {
 		return fmt.Errorf("opening its folder: %w", err)
 	}
 	defer unix.Close(dir)
-	if err := CheckOwner(dir, f.Dir, f.UID); err != nil {
+	if err := checkOwner(dir, f.Dir, f.UID); err != nil {
 		return err
 	}
 	unlock, err := f.lock(dir)
@@ -59,7 +59,7 @@ func (f File) Edit(change func(old []byte) ([]byte, error)) (err error) {
 		if f.KeepMode && unix.Fstat(int(was.Fd()), &st) == nil {
 			mode = uint32(st.Mode) & 0o755
 		}
-		if err := CheckOwner(int(was.Fd()), f.Path(), f.UID); err != nil {
+		if err := checkOwner(int(was.Fd()), f.Path(), f.UID); err != nil {
 			was.Close()
 			return err
 		}
@@ -130,7 +130,7 @@ func (f File) Content() ([]byte, error) {
 	if file == nil {
 		return nil, nil
 	}
-	if err := CheckOwner(int(file.Fd()), f.Path(), f.UID); err != nil {
+	if err := checkOwner(int(file.Fd()), f.Path(), f.UID); err != nil {
 		file.Close()
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func Org(dir, name string, owner int) (*os.File, error) {
 	defer func() { unix.Close(fd) }()
 	at := ""
 	for c := range strings.SplitSeq(strings.Trim(dir, "/"), "/") {
-		if err := CheckOwner(fd, orRoot(at), owner); err != nil {
+		if err := checkOwner(fd, orRoot(at), owner); err != nil {
 			return nil, err
 		}
 		at += "/" + c
@@ -49,14 +49,14 @@ func Org(dir, name string, owner int) (*os.File, error) {
 		unix.Close(fd)
 		fd = next
 	}
-	if err := CheckOwner(fd, orRoot(at), owner); err != nil {
+	if err := checkOwner(fd, orRoot(at), owner); err != nil {
 		return nil, err
 	}
 	f, err := Plain(fd, name)
 	if err != nil || f == nil {
 		return nil, err
 	}
-	if err := CheckOwner(int(f.Fd()), dir+"/"+name, owner); err != nil {
+	if err := checkOwner(int(f.Fd()), dir+"/"+name, owner); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func orRoot(s string) string {
 	return s
 }
 
-// CheckOwner wants root or owner, and nobody else able to write; a sticky directory of root's is as good, because
+// checkOwner wants root or owner, and nobody else able to write; a sticky directory of root's is as good, because
 // what lies in it is checked as well.
-func CheckOwner(fd int, path string, owner int) error {
+func checkOwner(fd int, path string, owner int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fmt.Errorf("checking %s: %w", excerpt.Quote(path), err)
@@ -104,7 +104,7 @@ func User(dir, name string, uid int) (*os.File, error) {
 	if err != nil || f == nil {
 		return nil, err
 	}
-	if err := CheckOwner(int(f.Fd()), dir+"/"+name, uid); err != nil {
+	if err := checkOwner(int(f.Fd()), dir+"/"+name, uid); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func checkParents(fd int, dir string, uid int) error {
 	}
 	defer func() { unix.Close(cur) }()
 	for depth := 0; depth < 256; depth++ {
-		if err := CheckOwner(cur, dir, uid); err != nil {
+		if err := checkOwner(cur, dir, uid); err != nil {
 			return err
 		}
 		up, err := unix.Openat(cur, "..", walkOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -160,7 +160,7 @@ func Project(root, rel string, uid int) (*os.File, error) {
 	f := os.NewFile(uintptr(fd), rel)
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil {
-		err = Regular(&st)
+		err = regular(&st)
 	}
 	if err == nil && int(st.Uid) != uid {
 		err = fmt.Errorf("%w but by uid %d", ErrForeign, st.Uid)
@@ -201,7 +201,7 @@ func Plain(dir int, name string) (*os.File, error) {
 	}
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil {
-		err = Regular(&st)
+		err = regular(&st)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -210,8 +210,8 @@ func Plain(dir int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Regular wants a regular file that is not too large.
-func Regular(st *unix.Stat_t) error {
+// regular wants a regular file that is not too large.
+func regular(st *unix.Stat_t) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return errors.New("it is not a regular file")
 	}
@@ -247,7 +247,7 @@ func Named(path string) ([]byte, error) {
 	f := os.NewFile(uintptr(fd), path)
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil {
-		err = Regular(&st)
+		err = regular(&st)
 	}
 	if err != nil {
 		f.Close()

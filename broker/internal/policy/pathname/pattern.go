@@ -66,7 +66,7 @@ func parsePattern(text string, vars Vars) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	literal := Components(base)
+	literal := components(base)
 	p := Pattern{comps: make([]comp, 0, len(literal)+strings.Count(rest, "/")+1)}
 	for i := range literal {
 		p.comps = append(p.comps, comp{compLiteral, literal[i : i+1 : i+1]})
@@ -147,8 +147,8 @@ func unescape(s string) (b byte, n int, err error) {
 	return 0, 0, errors.New(`a backslash must start \\, \* or \xHH (not NUL or /)`)
 }
 
-// Components splits a clean absolute path; "/" has none.
-func Components(path string) []string {
+// components splits a clean absolute path; "/" has none.
+func components(path string) []string {
 	if len(path) < 2 {
 		return nil
 	}
@@ -216,7 +216,7 @@ func Split(path string) Path {
 	if clean, err := Clean(path); err != nil || clean != path {
 		return Path{bad: true}
 	}
-	return Path{names: Components(path)}
+	return Path{names: components(path)}
 }
 
 // MatchSplit is Match, or with below MatchTree, of a path that was taken apart.
@@ -311,7 +311,7 @@ func (p Pattern) Tree() (dir string, ok bool) {
 func (p Pattern) Moved(lead func(string) string) Pattern {
 	fixed, rest := p.fixed()
 	var out Pattern
-	for _, name := range Components(lead(fixed)) {
+	for _, name := range components(lead(fixed)) {
 		out.comps = append(out.comps, comp{compLiteral, []string{name}})
 	}
 	out.comps = append(out.comps, rest...)

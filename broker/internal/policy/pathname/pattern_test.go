@@ -163,7 +163,7 @@ func FuzzPattern(f *testing.F) {
 			t.Fatalf("%q does not cover itself", p)
 		}
 		lit, err := ParsePattern(Escape(path), Vars{})
-		if clean, cerr := Clean(path); cerr == nil && clean == path && len(Components(path)) <= maxComps {
+		if clean, cerr := Clean(path); cerr == nil && clean == path && len(components(path)) <= maxComps {
 			if err != nil || !lit.Match(path) {
 				t.Fatalf("the literal pattern of %q does not match it: %v", path, err)
 			}

@@ -35,7 +35,7 @@ func (p Pattern) Below(dir string) bool {
 	if p.abstract {
 		return false
 	}
-	for i, name := range Components(dir) {
+	for i, name := range components(dir) {
 		switch {
 		case i == len(p.comps):
 			return false
