@@ -60,71 +60,50 @@ func hostSocket(t *testing.T, path string, typ int) *atomic.Int64 {
 	return count
 }
 
-func modes(t *testing.T, f func(t *testing.T, w *world, mode string)) {
-	for _, mode := range []string{"notify", "connect-only"} {
-		t.Run(mode, func(t *testing.T) {
-			w := newWorld(t)
-			if mode == "connect-only" {
-				w.prog = compiled(t, policyFor("connect"))
-				w.opt.ConnectOnly, w.opt.View = true, nil
-			}
-			f(t, w, mode)
-		})
+func TestConnectHostSocket(t *testing.T) {
+	w := newWorld(t)
+	n := hostSocket(t, w.path("ro/s"), unix.SOCK_STREAM)
+	hostSocket(t, w.path("ro/d"), unix.SOCK_DGRAM)
+	hostSocket(t, w.path("rw/s"), unix.SOCK_STREAM)
+	g := hostSocket(t, w.path("gated/s"), unix.SOCK_STREAM)
+	hostSocket(t, w.path("secret/s"), unix.SOCK_STREAM)
+	w.opt.Ask = func(_ context.Context, a Ask) Answer { return Answer{Allow: strings.HasSuffix(a.Path, "gated/s")} }
+	out := w.guest("connect", w.path("ro/s"), w.path("rw/s"), w.path("gated/s"), w.path("secret/s"), w.path("ro/none"),
+		w.path("ro/pub"))
+	w.want(out, "W/ro/s EACCES false", "W/ro/s EACCES false", "W/rw/s EACCES false", "W/rw/s EACCES false",
+		"W/gated/s ok true", "W/gated/s EPROTOTYPE false", "W/secret/s EPERM false", "W/secret/s EPERM false",
+		"W/ro/none ENOENT false", "W/ro/none ENOENT false", "W/ro/pub ECONNREFUSED false", "W/ro/pub ECONNREFUSED false")
+	if n.Load() != 0 {
+		t.Errorf("%d connections reached the host's server", n.Load())
+	}
+	if g.Load() == 0 {
+		t.Error("the approved connection did not reach the host's server")
 	}
 }
 
-func TestConnectHostSocket(t *testing.T) {
-	modes(t, func(t *testing.T, w *world, mode string) {
-		n := hostSocket(t, w.path("ro/s"), unix.SOCK_STREAM)
-		hostSocket(t, w.path("ro/d"), unix.SOCK_DGRAM)
-		hostSocket(t, w.path("rw/s"), unix.SOCK_STREAM)
-		g := hostSocket(t, w.path("gated/s"), unix.SOCK_STREAM)
-		hostSocket(t, w.path("secret/s"), unix.SOCK_STREAM)
-		w.opt.Ask = func(_ context.Context, a Ask) Answer { return Answer{Allow: strings.HasSuffix(a.Path, "gated/s")} }
-		out := w.guest("connect", w.path("ro/s"), w.path("rw/s"), w.path("gated/s"), w.path("secret/s"), w.path("ro/none"),
-			w.path("ro/pub"))
-		gated, secret := "ENOENT false", "ENOENT false"
-		if mode == "notify" {
-			gated, secret = "ok true", "EPERM false"
-		}
-		dgram := strings.Replace(gated, "ok true", "EPROTOTYPE false", 1)
-		w.want(out, "W/ro/s EACCES false", "W/ro/s EACCES false", "W/rw/s EACCES false", "W/rw/s EACCES false",
-			"W/gated/s "+gated, "W/gated/s "+dgram, "W/secret/s "+secret, "W/secret/s "+secret,
-			"W/ro/none ENOENT false", "W/ro/none ENOENT false", "W/ro/pub ECONNREFUSED false", "W/ro/pub ECONNREFUSED false")
-		if n.Load() != 0 {
-			t.Errorf("%d connections reached the host's server", n.Load())
-		}
-		if mode == "notify" && g.Load() == 0 {
-			t.Error("the approved connection did not reach the host's server")
-		}
-	})
-}
-
 func TestConnectOwnSocket(t *testing.T) {
-	modes(t, func(t *testing.T, w *world, mode string) {
-		w.opt.Ask = nil
-		out := w.guest("own", "/tmp/s", w.path("rw/own"), "rel")
-		w.want(out, "bind ok connect ok ok /tmp/s", "server true 1000", "stale ECONNREFUSED",
-			"bind ok connect ok ok W/rw/own", "server true 1000", "bind ok connect ok ok rel", "server true 1000")
-	})
+	w := newWorld(t)
+	w.opt.Ask = nil
+	out := w.guest("own", "/tmp/s", w.path("rw/own"), "rel")
+	w.want(out, "bind ok connect ok ok /tmp/s", "server true 1000", "stale ECONNREFUSED",
+		"bind ok connect ok ok W/rw/own", "server true 1000", "bind ok connect ok ok rel", "server true 1000")
 }
 
 func TestConnectInet(t *testing.T) {
-	modes(t, func(t *testing.T, w *world, mode string) {
-		out := w.guest("inet")
-		var want []string
-		for range 2 {
-			want = append(want, "blocking ok EISCONN", "nonblocking true 0", "refused ECONNREFUSED", "udp ok", "unspec true",
-				"wrong family EAFNOSUPPORT")
-		}
-		w.want(out, append(want, "bad fd EBADF", "no socket ENOTSOCK", "blocked true")...)
-	})
+	w := newWorld(t)
+	out := w.guest("inet")
+	var want []string
+	for range 2 {
+		want = append(want, "blocking ok EISCONN", "nonblocking true 0", "refused ECONNREFUSED", "udp ok", "unspec true",
+			"wrong family EAFNOSUPPORT")
+	}
+	w.want(out, append(want, "bad fd EBADF", "no socket ENOTSOCK", "blocked true")...)
 }
 
 func TestConnectFlippedFamily(t *testing.T) {
 	w := newWorld(t)
 	w.prog = compiled(t, policyFor("connect"))
-	w.opt.ConnectOnly, w.opt.View, w.opt.Ask = true, nil, nil
+	w.opt.Ask = nil
 	n := hostSocket(t, w.path("ro/s"), unix.SOCK_STREAM)
 	w.want(w.guest("family", w.path("ro/s")), "done")
 	if n.Load() != 0 {

@@ -127,7 +127,7 @@ type Note struct {
 // Options of Serve.
 type Options struct {
 	Listener *os.File // plan.FdSeccomp; stays the caller's to close, after Serve
-	View     View     // may be nil with ConnectOnly
+	View     View
 	// Ask blocks until there is an answer; its context ends when the asking program does. nil refuses everything.
 	Ask     func(context.Context, Ask) Answer
 	Log     func(Note)    // may be nil
@@ -145,6 +145,4 @@ type Options struct {
 	Config  func(path string) bool
 	Carrier Carrier // nil: there is none
 	Workers int     // questions open at once, beyond which calls are refused; 0 is 512
-	// ConnectOnly serves a filter that notifies connect(2), and perhaps bind(2), and nothing else.
-	ConnectOnly bool
 }

@@ -92,8 +92,8 @@ func newServer(o Options) (*server, error) {
 	if o.Listener == nil {
 		return nil, errors.New("serving notifications: no listener, start the sandbox with plan.FdSeccomp")
 	}
-	if o.View == nil && !o.ConnectOnly {
-		return nil, errors.New("serving notifications: no view of the sandbox's mounts, pass one or set ConnectOnly")
+	if o.View == nil {
+		return nil, errors.New("serving notifications: no view of the sandbox's mounts, pass one")
 	}
 	if ok, errno := notifSizes(); errno != 0 || !ok {
 		return nil, fmt.Errorf("serving notifications: this kernel's structures are not the known ones (%w), use --gate off",

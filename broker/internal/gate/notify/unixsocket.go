@@ -79,7 +79,7 @@ func (x *connection) find(p string) (o *object, outside bool, e syscall.Errno) {
 		}
 		return &object{path: p, fd: fd, typ: uint32(typ)}, false, 0
 	}
-	if e != unix.ENOENT || s.View == nil {
+	if e != unix.ENOENT {
 		return nil, false, e
 	}
 	if own := s.root.Load(); own != nil && own.id != root.id {
@@ -116,11 +116,9 @@ func (s *server) note(n *notif, op, path string, e syscall.Errno, why string) {
 // approved asks about a socket of the host. A mount that is read-only does not stop a connect.
 func (x *connection) approved(asked string, o *object) bool {
 	s := x.s
-	if s.View != nil {
-		if no, errno := s.View.Denied(o.path); no {
-			s.refuse(&x.n, "connect", o.path, errno, "the path is never granted")
-			return false
-		}
+	if no, errno := s.View.Denied(o.path); no {
+		s.refuse(&x.n, "connect", o.path, errno, "the path is never granted")
+		return false
 	}
 	if s.Ask == nil {
 		s.refuse(&x.n, "connect", o.path, unix.EACCES, "the socket is a host program's")
