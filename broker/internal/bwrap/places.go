@@ -56,25 +56,15 @@ func (d *drawing) makeAll(p string, names []string, mode uint32) syscall.Errno {
 
 // directory is the place of an operation that wants a directory, made if it is missing.
 func (d *drawing) directory(o *operation, mode uint32) (string, error) {
-	f, err := d.parents(o)
-	if err != nil {
-		return "", err
-	}
-	errno := syscall.Errno(0)
-	switch {
-	case len(f.rest) > 0:
-		errno = d.create(f.path, f.rest[0], entry{kind: directory}, mode)
-	case f.kind != directory:
-		errno = unix.ENOTDIR
-	}
-	if errno != 0 {
-		return "", failErrno(errno, "Can't mkdir %s", o.dest)
-	}
-	return path.Join(f.path, path.Join(f.rest...)), nil
+	return d.place(o, directory, mode, "Can't mkdir %s")
 }
 
 // aFile is directory for a file.
 func (d *drawing) aFile(o *operation) (string, error) {
+	return d.place(o, regular, 0o444, "Can't create file at %s")
+}
+
+func (d *drawing) place(o *operation, want kind, mode uint32, failure string) (string, error) {
 	f, err := d.parents(o)
 	if err != nil {
 		return "", err
@@ -82,12 +72,14 @@ func (d *drawing) aFile(o *operation) (string, error) {
 	errno := syscall.Errno(0)
 	switch {
 	case len(f.rest) > 0:
-		errno = d.create(f.path, f.rest[0], entry{kind: regular}, 0o444)
-	case f.kind == directory:
+		errno = d.create(f.path, f.rest[0], entry{kind: want}, mode)
+	case want == directory && f.kind != directory:
+		errno = unix.ENOTDIR
+	case want != directory && f.kind == directory:
 		errno = unix.EISDIR
 	}
 	if errno != 0 {
-		return "", failErrno(errno, "Can't create file at %s", o.dest)
+		return "", failErrno(errno, failure, o.dest)
 	}
 	return path.Join(f.path, path.Join(f.rest...)), nil
 }
