@@ -93,7 +93,7 @@ func broker(t *testing.T) client.Sessions {
 		Pending: func() []prompt.Question { return nil },
 		Answer:  func(string, prompt.Answer) error { return errors.New("refused by the policy") },
 		Kill:    func(int, string) error { return nil },
-		Stats:   func() (control.Metrics, error) { return control.Metrics{Pids: 3}, nil },
+		Stats:   func() (control.Metrics, error) { return control.Metrics{Numbers: control.Numbers{Pids: 3}}, nil },
 		Exec: func(e control.Exec, events control.ExecEvents) error {
 			in, _ := io.ReadAll(e.Files[0])
 			_, _ = e.Files[1].Write(in)

@@ -148,7 +148,7 @@ func (t *Term) statsTable(list []measured) string {
 		rows = append(rows, []string{x.info.SID, fmt.Sprintf("%.1f%%", float64(x.m.CPUMilli)/10), resources.Bytes(x.m.Mem),
 			limit, fmt.Sprint(x.m.Pids), resources.Bytes(x.m.ReadB), resources.Bytes(x.m.WriteB), fmt.Sprint(x.m.Questions),
 			fmt.Sprintf("%.60s", strings.Join(argv, " "))})
-		if used := x.m.Models.String(); used != "" {
+		if used := x.m.Models.Used(); used != "" {
 			models += x.info.SID + ": " + used + "\n"
 		}
 	}
@@ -208,38 +208,14 @@ func prometheus(list []measured) string {
 
 func statsJSON(list []measured) string {
 	type entry struct {
-		SID           string       `json:"sid"`
-		Argv          []plan.Bytes `json:"argv"`
-		Time          time.Time    `json:"ts"`
-		CPUMilli      int64        `json:"cpu_milli"`
-		CPUUsec       int64        `json:"cpu_usec"`
-		Throttled     int64        `json:"cpu_throttled_usec"`
-		Mem           int64        `json:"mem"`
-		MemMax        int64        `json:"mem_max"`
-		MemPeak       int64        `json:"mem_peak"`
-		Pressure      int64        `json:"mem_pressure"`
-		OOMKills      int64        `json:"oom_kills"`
-		Pids          int64        `json:"pids"`
-		PidsMax       int64        `json:"pids_max"`
-		ReadB         int64        `json:"read_bytes"`
-		WriteB        int64        `json:"write_bytes"`
-		Questions     int64        `json:"questions"`
-		Allowed       int64        `json:"allowed"`
-		Denied        int64        `json:"denied"`
-		AnswerMS      int64        `json:"answer_ms"`
-		Gate          int64        `json:"gate_requests"`
-		ModelRequests int64        `json:"model_requests"`
-		ModelIn       int64        `json:"model_tokens_in"`
-		ModelOut      int64        `json:"model_tokens_out"`
-		ModelCents    int64        `json:"model_cents"`
+		SID  string       `json:"sid"`
+		Argv []plan.Bytes `json:"argv"`
+		Time time.Time    `json:"ts"`
+		control.Numbers
 	}
 	out := []entry{}
 	for _, x := range list {
-		m := x.m
-		out = append(out, entry{x.info.SID, x.info.Argv, m.Time.UTC(), m.CPUMilli, m.CPUUsec, m.Throttled, m.Mem, m.MemMax,
-			m.MemPeak, m.Pressure, m.OOMKills, m.Pids, m.PidsMax,
-			m.ReadB, m.WriteB, m.Questions, m.Allowed, m.Denied, m.AnswerMS, m.Gate,
-			m.Models.Requests, m.Models.In, m.Models.Out, m.Models.Cents})
+		out = append(out, entry{x.info.SID, x.info.Argv, x.m.Time.UTC(), x.m.Numbers})
 	}
 	return Encode(struct {
 		Sessions []entry `json:"sessions"`

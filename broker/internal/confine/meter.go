@@ -74,11 +74,12 @@ func (m *Meter) Stats() (control.Metrics, error) {
 	u, milli := m.usage()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := control.Metrics{Time: u.Time, CPUMilli: milli, CPUUsec: u.CPUUsec, Mem: u.Memory, MemMax: u.MemoryMax,
-		Pids: u.Pids, ReadB: u.ReadB, WriteB: u.WriteB,
-		MemPeak: u.MemoryPeak, Pressure: int64(u.MemoryPressure * 10), Throttled: u.ThrottledUsec, PidsMax: u.PidsMax,
-		OOMKills:  u.OOMKills,
-		Questions: m.open, Allowed: m.allowed, Denied: m.denied}
+	out := control.Metrics{Time: u.Time, Numbers: control.Numbers{
+		CPUMilli: milli, CPUUsec: u.CPUUsec, Throttled: u.ThrottledUsec,
+		Mem: u.Memory, MemMax: u.MemoryMax, MemPeak: u.MemoryPeak, Pressure: int64(u.MemoryPressure * 10),
+		OOMKills: u.OOMKills,
+		Pids: u.Pids, PidsMax: u.PidsMax, ReadB: u.ReadB, WriteB: u.WriteB,
+		Questions: m.open, Allowed: m.allowed, Denied: m.denied}}
 	if n := m.allowed + m.denied; n > 0 {
 		out.AnswerMS = m.waited.Milliseconds() / n
 	}

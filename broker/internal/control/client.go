@@ -18,77 +18,57 @@ import (
 
 // Message is any line that a broker sends. Members that the type lacks are empty.
 type Message struct {
-	Type          string       `json:"type"`
-	Version       int          `json:"version"`
-	SID           plan.Bytes   `json:"sid"`
-	ID            plan.Bytes   `json:"id"`
-	TS            string       `json:"ts"`
-	PID           int          `json:"pid"`
-	Inside        int          `json:"inside_pid"`
-	Exe           plan.Bytes   `json:"exe"`
-	Cwd           plan.Bytes   `json:"cwd"`
-	Op            plan.Bytes   `json:"op"`
-	Path          plan.Bytes   `json:"path"`
-	Target        plan.Bytes   `json:"target"`
-	Host          plan.Bytes   `json:"host"`
-	Port          int          `json:"port"`
-	Flags         int          `json:"flags"`
-	Why           plan.Bytes   `json:"why"`
-	Dir           bool         `json:"dir"`
-	Many          bool         `json:"many"`
-	Paths         []plan.Bytes `json:"paths"`
-	Walk          plan.Bytes   `json:"walk"`
-	Whole         bool         `json:"whole"`
-	Secret        bool         `json:"secret"`
-	AppRead       []plan.Bytes `json:"app_read"`
-	AppWrite      []plan.Bytes `json:"app_write"`
-	Labels        []plan.Bytes `json:"labels"`
-	Others        []plan.Bytes `json:"others"`
-	Acts          plan.Bytes   `json:"acts"`
-	Everyone      bool         `json:"everyone"`
-	Merged        int          `json:"merged"`
-	Last          int          `json:"last"`
-	Decision      string       `json:"decision"`
-	Scope         string       `json:"scope"`
-	Life          string       `json:"life"`
-	Until         string       `json:"until"`
-	Persist       string       `json:"persist"`
-	By            string       `json:"by"`
-	Text          plan.Bytes   `json:"text"`
-	Code          string       `json:"code"`
-	Message       plan.Bytes   `json:"message"`
-	Re            string       `json:"re"`
-	Count         int          `json:"count"`
-	Stream        string       `json:"stream"`
-	Status        int          `json:"status"`
-	Started       string       `json:"started"`
-	Profile       plan.Bytes   `json:"profile"`
-	Mode          plan.Bytes   `json:"mode"`
-	Prompt        plan.Bytes   `json:"prompt"`
-	Argv          []plan.Bytes `json:"argv"`
-	CPUMilli      int64        `json:"cpu_milli"`
-	CPUUsec       int64        `json:"cpu_usec"`
-	Mem           int64        `json:"mem"`
-	MemMax        int64        `json:"mem_max"`
-	Pids          int64        `json:"pids"`
-	ReadB         int64        `json:"read_bytes"`
-	WriteB        int64        `json:"write_bytes"`
-	MemPeak       int64        `json:"mem_peak"`
-	Pressure      int64        `json:"mem_pressure"`
-	Throttle      int64        `json:"cpu_throttled_usec"`
-	PidsMax       int64        `json:"pids_max"`
-	OOMKills      int64        `json:"oom_kills"`
-	Open          int64        `json:"questions"`
-	Allowed       int64        `json:"allowed"`
-	Denied        int64        `json:"denied"`
-	AnswerMS      int64        `json:"answer_ms"`
-	Gate          int64        `json:"gate_requests"`
-	ModelRequests int64        `json:"model_requests"`
-	ModelIn       int64        `json:"model_tokens_in"`
-	ModelOut      int64        `json:"model_tokens_out"`
-	ModelCents    int64        `json:"model_cents"`
-	Init          int          `json:"init"`
-	Frozen        bool         `json:"frozen"`
+	Type     string       `json:"type"`
+	Version  int          `json:"version"`
+	SID      plan.Bytes   `json:"sid"`
+	ID       plan.Bytes   `json:"id"`
+	TS       string       `json:"ts"`
+	PID      int          `json:"pid"`
+	Inside   int          `json:"inside_pid"`
+	Exe      plan.Bytes   `json:"exe"`
+	Cwd      plan.Bytes   `json:"cwd"`
+	Op       plan.Bytes   `json:"op"`
+	Path     plan.Bytes   `json:"path"`
+	Target   plan.Bytes   `json:"target"`
+	Host     plan.Bytes   `json:"host"`
+	Port     int          `json:"port"`
+	Flags    int          `json:"flags"`
+	Why      plan.Bytes   `json:"why"`
+	Dir      bool         `json:"dir"`
+	Many     bool         `json:"many"`
+	Paths    []plan.Bytes `json:"paths"`
+	Walk     plan.Bytes   `json:"walk"`
+	Whole    bool         `json:"whole"`
+	Secret   bool         `json:"secret"`
+	AppRead  []plan.Bytes `json:"app_read"`
+	AppWrite []plan.Bytes `json:"app_write"`
+	Labels   []plan.Bytes `json:"labels"`
+	Others   []plan.Bytes `json:"others"`
+	Acts     plan.Bytes   `json:"acts"`
+	Everyone bool         `json:"everyone"`
+	Merged   int          `json:"merged"`
+	Last     int          `json:"last"`
+	Decision string       `json:"decision"`
+	Scope    string       `json:"scope"`
+	Life     string       `json:"life"`
+	Until    string       `json:"until"`
+	Persist  string       `json:"persist"`
+	By       string       `json:"by"`
+	Text     plan.Bytes   `json:"text"`
+	Code     string       `json:"code"`
+	Message  plan.Bytes   `json:"message"`
+	Re       string       `json:"re"`
+	Count    int          `json:"count"`
+	Stream   string       `json:"stream"`
+	Status   int          `json:"status"`
+	Started  string       `json:"started"`
+	Profile  plan.Bytes   `json:"profile"`
+	Mode     plan.Bytes   `json:"mode"`
+	Prompt   plan.Bytes   `json:"prompt"`
+	Argv     []plan.Bytes `json:"argv"`
+	Init     int          `json:"init"`
+	Frozen   bool         `json:"frozen"`
+	Numbers
 }
 
 func parseTime(s string) time.Time {
@@ -133,11 +113,7 @@ func (m *Message) Info() Info {
 
 // Metrics is what an event.metrics or stats says.
 func (m *Message) Metrics() Metrics {
-	return Metrics{Time: parseTime(m.TS), CPUMilli: m.CPUMilli, CPUUsec: m.CPUUsec, Mem: m.Mem, MemMax: m.MemMax,
-		Pids: m.Pids, ReadB: m.ReadB, WriteB: m.WriteB,
-		MemPeak: m.MemPeak, Pressure: m.Pressure, Throttled: m.Throttle, PidsMax: m.PidsMax, OOMKills: m.OOMKills,
-		Questions: m.Open, Allowed: m.Allowed, Denied: m.Denied, AnswerMS: m.AnswerMS, Gate: m.Gate,
-		Models: Models{m.ModelRequests, m.ModelIn, m.ModelOut, m.ModelCents}}
+	return Metrics{parseTime(m.TS), m.Numbers}
 }
 
 // Client is one connection. It is not safe for concurrent use, except that commands may be sent while

@@ -124,33 +124,42 @@ func auditLine(ev prompt.Event) []byte {
 
 // Metrics is what a session uses at one moment.
 type Metrics struct {
-	Time     time.Time
-	CPUMilli int64 // thousandths of a processor since the last
-	CPUUsec  int64 // since the start
-	Mem      int64 // bytes
-	MemMax   int64 // bytes, 0: no limit
-	Pids     int64
-	ReadB    int64 // bytes since the start
-	WriteB   int64
+	Time time.Time
+	Numbers
+}
 
-	MemPeak   int64 // bytes
-	Pressure  int64 // thousandths of the last ten seconds in which something waited for memory
-	Throttled int64 // microseconds for which the processor limit held it back
-	PidsMax   int64 // 0: no limit
-	OOMKills  int64
-	Questions int64 // open now
-	Allowed   int64 // answers since the start
-	Denied    int64
-	AnswerMS  int64 // mean time to an answer, milliseconds
-	Gate      int64 // requests that the kernel has put to the gate
-	Models    Models
+// Numbers are those of Metrics, by the names that they have in JSON.
+type Numbers struct {
+	CPUMilli  int64 `json:"cpu_milli"`          // thousandths of a processor since the last
+	CPUUsec   int64 `json:"cpu_usec"`           // since the start
+	Throttled int64 `json:"cpu_throttled_usec"` // microseconds for which the processor limit held it back
+	Mem       int64 `json:"mem"`                // bytes
+	MemMax    int64 `json:"mem_max"`            // bytes, 0: no limit
+	MemPeak   int64 `json:"mem_peak"`           // bytes
+	Pressure  int64 `json:"mem_pressure"`       // thousandths of the last ten seconds in which something waited for memory
+	OOMKills  int64 `json:"oom_kills"`
+	Pids      int64 `json:"pids"`
+	PidsMax   int64 `json:"pids_max"`   // 0: no limit
+	ReadB     int64 `json:"read_bytes"` // bytes since the start
+	WriteB    int64 `json:"write_bytes"`
+	Questions int64 `json:"questions"` // open now
+	Allowed   int64 `json:"allowed"`   // answers since the start
+	Denied    int64 `json:"denied"`
+	AnswerMS  int64 `json:"answer_ms"`     // mean time to an answer, milliseconds
+	Gate      int64 `json:"gate_requests"` // requests that the kernel has put to the gate
+	Models
 }
 
 // Models is what was used of models' APIs that were granted, since the start.
-type Models struct{ Requests, In, Out, Cents int64 }
+type Models struct {
+	Requests int64 `json:"model_requests"`
+	In       int64 `json:"model_tokens_in"`
+	Out      int64 `json:"model_tokens_out"`
+	Cents    int64 `json:"model_cents"`
+}
 
-// String is what people are told of it; "" where nothing was used.
-func (u Models) String() string {
+// Used is what people are told of it; "" where nothing was used.
+func (u Models) Used() string {
 	if u.Requests == 0 {
 		return ""
 	}

@@ -101,7 +101,7 @@ func newBench(t *testing.T, opt Options) *bench {
 		},
 		Undo:  func(string) error { return errors.New("writing policy: read-only file system") },
 		Kill:  func(int, string) error { return nil },
-		Stats: func() (Metrics, error) { return Metrics{Time: time.Unix(9, 0).UTC(), Mem: 42, Pids: 3}, nil },
+		Stats: func() (Metrics, error) { return Metrics{time.Unix(9, 0).UTC(), Numbers{Mem: 42, Pids: 3}}, nil },
 	}
 	b.s, err = Listen(root, Info{SID: "k3f9", PID: os.Getpid(), Profile: "moderate"}, h, opt)
 	if err != nil {
@@ -419,7 +419,7 @@ func TestFollowSeesQuestionsDecisionsAndTheEnd(t *testing.T) {
 	if m := want("event.net_request"); m.Host != "api.github.com" || m.Port != 443 {
 		t.Errorf("%+v", m)
 	}
-	b.s.Metrics(Metrics{Mem: 7})
+	b.s.Metrics(Metrics{Numbers: Numbers{Mem: 7}})
 	if m := want("event.metrics"); m.Mem != 7 {
 		t.Errorf("%+v", m)
 	}

@@ -199,7 +199,7 @@ func (m *Model) viewSessions(p *page, rows int) {
 // used is what sessions have used of endpoints, a line each, the selected session's first.
 func (m *Model) used(width int) (lines []string) {
 	for _, s := range m.sessions {
-		text := s.last.Models.String()
+		text := s.last.Models.Used()
 		if text == "" {
 			continue
 		}

@@ -42,7 +42,8 @@ func filled(opt Options) *Model {
 	m.Update(up("build-7", "make", "-j8"), t0)
 	for i := range 30 {
 		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339),
-			CPUMilli: int64(i * 40), Mem: int64(i) << 22, MemMax: 256 << 20, Pids: 12, ReadB: int64(i*i) << 18}}, t0)
+			Numbers: control.Numbers{CPUMilli: int64(i * 40), Mem: int64(i) << 22, MemMax: 256 << 20, Pids: 12,
+				ReadB: int64(i*i) << 18}}}, t0)
 	}
 	m.Update(Event{SID: "k3f9", Message: request(1, "/home/u/.config/gh/hosts.yml")}, t0)
 	link := request(2, "/home/u/proj/a")
@@ -69,10 +70,10 @@ func modelled() *Model {
 		sid := fmt.Sprintf("other-%d", i)
 		m.Update(up(sid, "agent"), t0)
 		m.Update(Event{SID: sid, Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339),
-			ModelRequests: 1, ModelIn: 10}}, t0)
+			Numbers: control.Numbers{Models: control.Models{Requests: 1, In: 10}}}}, t0)
 	}
 	m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.metrics", TS: t0.Format(time.RFC3339),
-		ModelRequests: 41, ModelIn: 120345, ModelOut: 9876, ModelCents: 1205}}, t0)
+		Numbers: control.Numbers{Models: control.Models{Requests: 41, In: 120345, Out: 9876, Cents: 1205}}}}, t0)
 	m.Key('j', m.now)
 	m.Tick(t0.Add(12 * time.Second))
 	return m
