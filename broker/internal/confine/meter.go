@@ -78,7 +78,7 @@ func (m *Meter) Stats() (control.Metrics, error) {
 		CPUMilli: milli, CPUUsec: u.CPUUsec, Throttled: u.ThrottledUsec,
 		Mem: u.Memory, MemMax: u.MemoryMax, MemPeak: u.MemoryPeak, Pressure: int64(u.MemoryPressure * 10),
 		OOMKills: u.OOMKills,
-		Pids: u.Pids, PidsMax: u.PidsMax, ReadB: u.ReadB, WriteB: u.WriteB,
+		Pids:     u.Pids, PidsMax: u.PidsMax, ReadB: u.ReadB, WriteB: u.WriteB,
 		Questions: m.open, Allowed: m.allowed, Denied: m.denied}}
 	if n := m.allowed + m.denied; n > 0 {
 		out.AnswerMS = m.waited.Milliseconds() / n
