@@ -261,21 +261,7 @@ func one(a Ask, env Env) Verdict {
 		return env.unsettled(a, rule, ruled && rule.Decision == policy.Ask)
 	}
 	if ruled && rule.Decision == policy.Allow {
-		v := env.named(Verdict{Decision: Allow, Reason: reason(rule, "allowed by rule"), Life: Forever}, rule)
-		v.Scope, v.Path = File, a.name()
-		if dir, ok := rule.Path().Tree(); ok && a.Kind != policy.KindHost {
-			v.Whole = rule.Access != policy.List && a.has("dir") && env.clean(a.Path, a.access())
-			if rule.Access != policy.List && env.clean(dir, a.access()) {
-				v.Scope, v.Path = Tree, dir
-			}
-		}
-		if !rule.Expires.IsZero() {
-			v.Life, v.Until = Until, rule.Expires
-		}
-		if login { // the next one may be another program
-			v.Life, v.Scope, v.Path, v.Whole = LifeOnce, File, a.name(), false
-		}
-		return v
+		return env.allowed(a, rule, login)
 	}
 	if granted && !(ruled && final) && (g.Scope == File || a.Kind == policy.KindHost || !env.apart(a, g.Name)) {
 		return env.grantVerdict(a, g)
@@ -293,6 +279,26 @@ func one(a Ask, env Env) Verdict {
 		return Verdict{Errno: int(syscall.ENOENT), Silent: true, Reason: "a shell's start-up file; fs.shell_files shows it"}
 	}
 	return env.unsettled(a, rule, ruled)
+}
+
+// allowed is what a rule allows. What is a login is allowed by itself and once: the next one may be another program.
+func (env Env) allowed(a Ask, rule policy.Rule, login bool) Verdict {
+	v := env.named(Verdict{Decision: Allow, Reason: reason(rule, "allowed by rule"), Life: Forever}, rule)
+	v.Scope, v.Path = File, a.name()
+	if !rule.Expires.IsZero() {
+		v.Life, v.Until = Until, rule.Expires
+	}
+	if login {
+		v.Life = LifeOnce
+		return v
+	}
+	if dir, ok := rule.Path().Tree(); ok && a.Kind != policy.KindHost && rule.Access != policy.List {
+		v.Whole = a.has("dir") && env.clean(a.Path, a.access())
+		if env.clean(dir, a.access()) {
+			v.Scope, v.Path = Tree, dir
+		}
+	}
+	return v
 }
 
 // ruled is the rule about q. One that passes over a place is none.
