@@ -348,25 +348,14 @@ func (v *view) among(p string, n, around *node) error {
 					return err
 				}
 			}
-		case c.granted && c.grant.Mode == around.mode && around.granted && c.grant.NoExec == around.grant.NoExec &&
-			(around == n || c.grant.Mode == Write) && !c.hides() && len(c.grant.Keep) == 0:
-			// it is shown already, in the same way; a layer further up is another layer
+		case c.granted && c.shownBy(around, around == n):
 			if err := v.among(cp, c, around); err != nil {
 				return err
 			}
 		case c.granted && c.missing:
-			if c.grant.Own && c.stat.Type == host.Dir {
-				v.ownPlace(cp, c.grant)
-				continue
+			if err := v.notThere(cp, c); err != nil {
+				return err
 			}
-			if c.mode != Scratch && (!c.grant.Own || v.inOverlay(cp)) {
-				// the place does not exist and nothing may be created in the host's tree; what the program makes in an overlay is
-				// the session's own
-				continue
-			}
-			return &Refusal{What: fmt.Sprintf("%s (%s) does not exist below the host's %s", plan.Bytes(cp).Quote(), c.grant.Why,
-				plan.Bytes(p).Quote()),
-				Hint: "create the directory first; sbx leaves no placeholder on the host"}
 		case c.granted && c.mode == Scratch:
 			v.tmpfs(cp, c.grant)
 		case c.granted && c.stat.Type == host.Dir:
@@ -382,6 +371,28 @@ func (v *view) among(p string, n, around *node) error {
 		}
 	}
 	return nil
+}
+
+// shownBy says whether what is mounted around a granted place shows it already, in the same way. A layer further up
+// than right above is another layer.
+func (n *node) shownBy(around *node, rightAbove bool) bool {
+	return around.granted && n.grant.Mode == around.mode && n.grant.NoExec == around.grant.NoExec &&
+		(rightAbove || n.grant.Mode == Write) && !n.hides() && len(n.grant.Keep) == 0
+}
+
+// notThere is what becomes of a granted place that the host lacks, in a tree of the host's, where nothing may be made.
+// What the program makes in an overlay is the session's own.
+func (v *view) notThere(p string, n *node) error {
+	switch {
+	case n.grant.Own && n.stat.Type == host.Dir:
+		v.ownPlace(p, n.grant)
+		return nil
+	case n.mode != Scratch && (!n.grant.Own || v.inOverlay(p)):
+		return nil
+	}
+	return &Refusal{What: fmt.Sprintf("%s (%s) does not exist below the host's %s", plan.Bytes(p).Quote(), n.grant.Why,
+		plan.Bytes(path.Dir(p)).Quote()),
+		Hint: "create the directory first; sbx leaves no placeholder on the host"}
 }
 
 func (v *view) bind(p string, mode Mode, g Grant) {
