@@ -196,10 +196,11 @@ var mayImport = map[string][]string{
 	// host: the processes of the sandbox, to say whose packets were refused; plan: where the resolver is
 	"broker/internal/network": {"broker/internal/policy/peer", "broker/internal/helperclient",
 		"broker/internal/host", "broker/internal/program", "broker/internal/decide", "broker/internal/policy",
-		"broker/internal/network/nameserver", "broker/internal/network/nft",
+		"broker/internal/network/nameserver", "broker/internal/network/nft", "broker/internal/network/sniff",
 		"broker/internal/netns", "broker/plan", "shared/wire", "shared/rtnl"},
 	"broker/internal/network/nameserver": {},
 	"broker/internal/network/nft":        {"shared/rtnl"},
+	"broker/internal/network/sniff":      {"broker/internal/policy/peer"},
 	"broker/internal/resources": {"broker/internal/host", "broker/internal/inotify", "broker/internal/program",
 		"broker/plan"},
 

@@ -17,6 +17,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/network/nft"
+	"sbx.example/sbx/broker/internal/network/sniff"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
@@ -52,10 +53,10 @@ func (p *passage) run() {
 		if err != io.EOF { // who only looks whether the port is open is not worth a line
 			err = p.deny("", errors.New("it named no host in time"))
 		}
-	case first[0] == recordHandshake:
+	case sniff.IsTLS(first[0]):
 		err = p.tls(r)
 	default:
-		err = requests(r, p.forName)
+		err = sniff.Requests(r, p.forName)
 		_ = c.SetReadDeadline(time.Now().Add(helloPatience))
 		p.end(err)
 	}
@@ -196,7 +197,7 @@ func (p *passage) tls(r *bufio.Reader) error {
 		_, _ = p.in.Write([]byte{21, 3, 1, 0, 2, 2, 112}) // unrecognized_name: a quick answer that programs understand
 		return err
 	}
-	name, hello, err := takeHello(r)
+	name, hello, err := sniff.Hello(r)
 	if err != nil {
 		return alert(p.deny("", err))
 	}
@@ -211,12 +212,12 @@ func (p *passage) tls(r *bufio.Reader) error {
 	}
 	back := bufio.NewReaderSize(p.out, 32<<10)
 	_ = p.out.SetReadDeadline(time.Now().Add(helloPatience))
-	record, err := takeRecord(back)
+	record, err := sniff.Record(back)
 	p.count(len(hello), len(record))
 	if _, failed := p.in.Write(record); failed != nil || err != nil {
 		return failed // a server that ended, or does not speak TLS: the program has what it said
 	}
-	another, err := wantsAnother(record)
+	another, err := sniff.WantsAnother(record)
 	if err != nil {
 		return p.deny(name, err)
 	}
@@ -247,8 +248,8 @@ func (p *passage) again(r *bufio.Reader, name string) error {
 			return err
 		}
 		var b []byte
-		if first[0] == recordHandshake {
-			second, hello, err := takeHello(r)
+		if sniff.IsTLS(first[0]) {
+			second, hello, err := sniff.Hello(r)
 			if err == nil && second != name {
 				err = fmt.Errorf("the second ClientHello names %s", second)
 			}
@@ -258,14 +259,14 @@ func (p *passage) again(r *bufio.Reader, name string) error {
 			_, err = p.out.Write(hello)
 			return err
 		}
-		if b, err = takeRecord(r); err != nil {
+		if b, err = sniff.Record(r); err != nil {
 			return err
 		}
 		if _, err = p.out.Write(b); err != nil {
 			return err
 		}
 	}
-	return p.deny(name, errHello)
+	return p.deny(name, sniff.ErrHello)
 }
 
 // forName connects to where a request goes, or says that the next one may go there too.
@@ -330,42 +331,6 @@ func (p *passage) end(err error) {
 	}
 	_ = p.out.Close()
 	<-p.back
-}
-
-// takeHello reads a ClientHello from r, as it came.
-func takeHello(r *bufio.Reader) (name string, raw []byte, err error) {
-	for {
-		name, size, err := readHello(raw)
-		if err == nil {
-			return name, raw[:size:size], nil
-		}
-		if err != errMore {
-			return "", nil, err
-		}
-		if len(raw) > 2*maxHello {
-			return "", nil, errHello
-		}
-		record, err := takeRecord(r)
-		raw = append(raw, record...)
-		if err != nil {
-			return "", nil, fmt.Errorf("%w: %w", errMore, err)
-		}
-	}
-}
-
-// takeRecord reads one TLS record. What is none is an error, with what was read of it.
-func takeRecord(r *bufio.Reader) ([]byte, error) {
-	b := make([]byte, 5, 512)
-	if n, err := io.ReadFull(r, b); err != nil {
-		return b[:n], err
-	}
-	size := int(b[3])<<8 | int(b[4])
-	if b[1] != 3 || size > 1<<14+256 {
-		return b, errHello
-	}
-	b = append(b, make([]byte, size)...)
-	n, err := io.ReadFull(r, b[5:])
-	return b[:5+n], err
 }
 
 // drain passes what lies in r's buffer.

@@ -1,6 +1,4 @@
-//go:build linux
-
-package network
+package sniff
 
 import (
 	"bufio"
@@ -18,10 +16,10 @@ const maxHead = 64 << 10
 
 var errHead = errors.New("it is no well-formed HTTP/1 request")
 
-// requests carries HTTP/1 requests from r to what open returns. Each is compared, not the first alone, because a
+// Requests carries HTTP/1 requests from r to what open returns. Each is compared, not the first alone, because a
 // connection can carry many; open is called with the name and the head of each before any byte of it is passed.
 // Whatever two readers could understand differently is refused.
-func requests(r *bufio.Reader, open func(name string, head []byte) (io.Writer, error)) error {
+func Requests(r *bufio.Reader, open func(name string, head []byte) (io.Writer, error)) error {
 	for first := true; ; first = false {
 		if _, err := r.Peek(1); err != nil {
 			if err == io.EOF && !first {

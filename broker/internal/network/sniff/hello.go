@@ -1,12 +1,12 @@
-//go:build linux
-
-package network
+package sniff
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/policy/peer"
@@ -15,9 +15,11 @@ import (
 // maxHello bounds a ClientHello; those with keys against quantum computers have about 2 KiB.
 const maxHello = 32 << 10
 
+// ErrHello says that there is no ClientHello where one has to be.
+var ErrHello = errors.New("it is no well-formed ClientHello")
+
 var (
 	errMore   = errors.New("the ClientHello is not complete")
-	errHello  = errors.New("it is no well-formed ClientHello")
 	errNoName = errors.New("the ClientHello names no host (no SNI)")
 	errECH    = errors.New("the ClientHello encrypts its name (ECH), so it cannot be compared")
 	errTwo    = errors.New("the ClientHello names more than one host")
@@ -33,6 +35,45 @@ const (
 	extESNI         = 0xffce // of an earlier draft
 )
 
+// IsTLS says whether a connection that begins with a byte speaks TLS.
+func IsTLS(first byte) bool { return first == recordHandshake }
+
+// Hello reads a ClientHello from r, as it came.
+func Hello(r *bufio.Reader) (name string, raw []byte, err error) {
+	for {
+		name, size, err := readHello(raw)
+		if err == nil {
+			return name, raw[:size:size], nil
+		}
+		if err != errMore {
+			return "", nil, err
+		}
+		if len(raw) > 2*maxHello {
+			return "", nil, ErrHello
+		}
+		record, err := Record(r)
+		raw = append(raw, record...)
+		if err != nil {
+			return "", nil, fmt.Errorf("%w: %w", errMore, err)
+		}
+	}
+}
+
+// Record reads one TLS record. What is none is an error, with what was read of it.
+func Record(r *bufio.Reader) ([]byte, error) {
+	b := make([]byte, 5, 512)
+	if n, err := io.ReadFull(r, b); err != nil {
+		return b[:n], err
+	}
+	size := int(b[3])<<8 | int(b[4])
+	if b[1] != 3 || size > 1<<14+256 {
+		return b, ErrHello
+	}
+	b = append(b, make([]byte, size)...)
+	n, err := io.ReadFull(r, b[5:])
+	return b[:5+n], err
+}
+
 // readHello reads the name out of the TLS records at the start of b, and how many bytes of b the ClientHello has.
 // errMore asks for more of them. Everything with a second reading is refused: what the server reads must be what was
 // compared.
@@ -44,25 +85,25 @@ func readHello(b []byte) (name string, size int, err error) {
 	p := parser{body, false}
 	p.skip(2 + 32) // version, random
 	if id := p.vector(1); len(id) > 32 {
-		return "", 0, errHello
+		return "", 0, ErrHello
 	}
 	suites, methods := p.vector(2), p.vector(1)
 	if p.bad || len(suites) < 2 || len(suites)%2 != 0 || len(methods) < 1 {
-		return "", 0, errHello
+		return "", 0, ErrHello
 	}
 	if len(p.b) == 0 {
 		return "", 0, errNoName
 	}
 	exts := parser{p.vector(2), false}
 	if p.bad || len(p.b) != 0 {
-		return "", 0, errHello
+		return "", 0, ErrHello
 	}
 	seen := map[uint16]bool{}
 	for len(exts.b) > 0 && !exts.bad {
 		kind := exts.uint16()
 		data := exts.vector(2)
 		if exts.bad || seen[kind] {
-			return "", 0, errHello
+			return "", 0, ErrHello
 		}
 		seen[kind] = true
 		if kind == extServerName {
@@ -73,7 +114,7 @@ func readHello(b []byte) (name string, size int, err error) {
 	}
 	switch {
 	case exts.bad:
-		return "", 0, errHello
+		return "", 0, ErrHello
 	case seen[extECH] || seen[extESNI]:
 		return "", 0, errECH
 	case !seen[extServerName]:
@@ -89,29 +130,29 @@ func handshake(b []byte) (body []byte, size int, err error) {
 	for {
 		rest := b[size:]
 		if len(rest) > 0 && rest[0] != recordHandshake || len(rest) > 1 && rest[1] != 3 {
-			return nil, 0, errHello
+			return nil, 0, ErrHello
 		}
 		if len(rest) < 5 {
 			return nil, 0, errMore
 		}
 		n := int(binary.BigEndian.Uint16(rest[3:]))
 		if n == 0 || n > 1<<14 {
-			return nil, 0, errHello
+			return nil, 0, ErrHello
 		}
 		have := rest[5:min(len(rest), 5+n)]
 		msg = append(msg, have...)
 		if len(msg) > 0 && msg[0] != clientHello {
-			return nil, 0, errHello
+			return nil, 0, ErrHello
 		}
 		want := 4
 		if len(msg) >= 4 {
 			if want += int(msg[1])<<16 | int(msg[2])<<8 | int(msg[3]); want > maxHello {
-				return nil, 0, errHello
+				return nil, 0, ErrHello
 			}
 		}
 		if len(have) < n {
 			if len(msg) > want {
-				return nil, 0, errHello
+				return nil, 0, ErrHello
 			}
 			return nil, 0, errMore
 		}
@@ -120,7 +161,7 @@ func handshake(b []byte) (body []byte, size int, err error) {
 		case len(msg) >= 4 && len(msg) == want:
 			return msg[4:], size, nil
 		case len(msg) > want || size > 2*maxHello:
-			return nil, 0, errHello
+			return nil, 0, ErrHello
 		}
 	}
 }
@@ -130,14 +171,14 @@ func serverName(b []byte) (string, error) {
 	p := parser{b, false}
 	list := parser{p.vector(2), false}
 	if p.bad || len(p.b) != 0 || len(list.b) == 0 {
-		return "", errHello
+		return "", ErrHello
 	}
 	kind := list.b[0]
 	list.skip(1)
 	text := list.vector(2)
 	switch {
 	case list.bad || kind != 0:
-		return "", errHello
+		return "", ErrHello
 	case len(list.b) != 0:
 		return "", errTwo
 	}
@@ -157,8 +198,8 @@ func plainName(s string) (string, error) {
 var retryRandom = [...]byte{0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8,
 	0x91, 0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C}
 
-// wantsAnother says whether a record of the server's asks for another ClientHello, which has to be compared as well.
-func wantsAnother(record []byte) (bool, error) {
+// WantsAnother says whether a record of the server's asks for another ClientHello, which has to be compared as well.
+func WantsAnother(record []byte) (bool, error) {
 	if len(record) < 5 || record[0] != recordHandshake {
 		return false, nil
 	}
