@@ -26,6 +26,7 @@ type scanner struct {
 
 	judges *guard.Judge    // nil: nothing is judged
 	heads  map[string]bool // which directories have a HEAD
+	places map[string]*guard.Place
 
 	locks  *locks
 	known  ownChanges
@@ -378,7 +379,8 @@ func (c *Change) secret() bool {
 // judgeGuarded asks the judge of guarded names. What a layer holds is new to the host, so nothing in it is the
 // session's own.
 func (s *scanner) judgeGuarded(c *Change, rel string) {
-	v := s.judges.At(rel, s.isRepository)
+	place := s.placeOf(strings.TrimPrefix(path.Dir("/"+rel), "/"))
+	v := place.Rule(path.Base(rel), guard.ByHost)
 	switch appears := c.Op != Deleted && c.Op != Mode; {
 	case v.Action == guard.Guard:
 		if v.Mkdir && c.Kind == Dir && (appears && c.Op != Replaced || c.Op == Deleted && c.Entries == 0) {
@@ -395,7 +397,7 @@ func (s *scanner) judgeGuarded(c *Change, rel string) {
 		c.Risk, c.Reason = Guarded, v.Why
 	case appears && (v.Anchored && c.Kind != Dir || v.Chosen && c.Kind == Link):
 		c.Risk, c.Reason = Guarded, "stands where a directory of guarded names is looked for"
-	case appears && c.Kind == Link && !s.judges.PlaceOf(rel, s.isRepository).MayLink(c.Link):
+	case appears && c.Kind == Link && !place.MayLink(c.Link):
 		c.Risk, c.Reason = Guarded, "git follows it when it writes"
 	case appears && s.inNewRepository(c, rel):
 		c.Risk, c.Reason = Guarded, "part of a repository that the session made"
@@ -407,31 +409,4 @@ func (s *scanner) isHarmless(rel string) bool {
 	text, err := readSmall(s.upper, rel)
 	ok, _ := guard.Says(path.Base(rel), text)
 	return err == nil && ok
-}
-
-// isRepository says whether git takes a directory for a repository by itself: the layer or the host has a HEAD in it.
-func (s *scanner) isRepository(dir string) bool {
-	if known, ok := s.heads[dir]; ok {
-		return known
-	}
-	has := hasName(s.upper, dir, "HEAD") || s.host >= 0 && hasName(s.host, dir, "HEAD")
-	if s.heads == nil {
-		s.heads = make(map[string]bool)
-	}
-	s.heads[dir] = has
-	return has
-}
-
-// inNewRepository says whether rel is, or lies in, the .git of a directory below the top which the host does not have:
-// whoever enters that directory runs git there.
-func (s *scanner) inNewRepository(c *Change, rel string) bool {
-	parts := strings.Split(rel, "/")
-	for i := 1; i < len(parts); i++ {
-		if guard.Fold(parts[i]) != ".git" {
-			continue
-		}
-		return i == len(parts)-1 && c.Op == Added || i < len(parts)-1 && (s.host < 0 ||
-			!hasName(s.host, strings.Join(parts[:i], "/"), parts[i]))
-	}
-	return false
 }

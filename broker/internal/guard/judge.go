@@ -426,20 +426,16 @@ func (p *Place) MayLink(text string) bool {
 // At says what the judge says of the name at rel, a path relative to the granted directory. Repository, which may be
 // nil, tells directories that have a HEAD.
 func (j *Judge) At(rel string, repository func(dir string) bool) Verdict {
-	return j.PlaceOf(rel, repository).Rule(rel[strings.LastIndexByte(rel, '/')+1:], ByHost)
-}
-
-// PlaceOf is the place that the name at rel is in.
-func (j *Judge) PlaceOf(rel string, repository func(dir string) bool) *Place {
 	p := j.Root()
-	parts := strings.Split(rel, "/")
-	for i, name := range parts {
-		if repository != nil && !p.Hidden() && repository(strings.Join(parts[:i], "/")) {
+	for start := 0; ; {
+		if repository != nil && !p.Hidden() && repository(rel[:max(start-1, 0)]) {
 			p = p.Repository()
 		}
-		if i < len(parts)-1 {
-			p = p.Below(name)
+		name, _, below := strings.Cut(rel[start:], "/")
+		if !below {
+			return p.Rule(name, ByHost)
 		}
+		p = p.Below(name)
+		start += len(name) + 1
 	}
-	return p
 }
