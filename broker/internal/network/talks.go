@@ -48,7 +48,7 @@ func (r *rules) endTalks(stays func(netip.AddrPort) bool) error {
 		if r.c == nil {
 			break
 		}
-		err := r.c.Prune(table, talks+f.suffix, func(key []byte) bool {
+		err := r.c.Prune(table, talks+f.suffix, talkLife, func(key []byte) bool {
 			a, ok := netip.AddrFromSlice(key[:f.len])
 			return ok && stays(netip.AddrPortFrom(a, binary.BigEndian.Uint16(key[f.len:])))
 		})

@@ -107,6 +107,12 @@ func (b *Batch) Remove(set string, key []byte) {
 		rtnl.Attr(unix.NFTA_DATA_VALUE, key)))
 }
 
+// Clear takes everything out of a set.
+func (b *Batch) Clear(set string) {
+	b.add(unix.NFT_MSG_DELSETELEM, 0, "clearing "+set, rtnl.Text(unix.NFTA_SET_ELEM_LIST_TABLE, b.table),
+		rtnl.Text(unix.NFTA_SET_ELEM_LIST_SET, set))
+}
+
 func (b *Batch) element(kind int, flags uint16, what, set string, parts ...[]byte) {
 	b.add(kind, flags, what, rtnl.Text(unix.NFTA_SET_ELEM_LIST_TABLE, b.table), rtnl.Text(unix.NFTA_SET_ELEM_LIST_SET,
 		set),

@@ -4,9 +4,9 @@ package nft
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -193,24 +193,31 @@ func (c *Conn) Dump(table, set string) ([]Counted, error) {
 	}
 }
 
-// Prune takes what may not stay out of a set that rules fill. It looks again until there is none left: a packet that
-// was on its way puts its element in once more, and one whose time is just up makes the kernel refuse all.
-func (c *Conn) Prune(table, set string, stays func(key []byte) bool) error {
-	for range 100 {
+// maxKept bounds the elements that a Prune keeps: each takes some 100 bytes of a message, and a socket has room for 200
+// KiB (net.core.wmem_default).
+const maxKept = 1000
+
+// Prune empties a set that rules fill, but for what may stay: that begins its life anew, at the same moment. A list of
+// a set that grows or shrinks meanwhile may lack elements, so what is not in it goes as well. A packet that was on its
+// way puts its element in once more: it looks again until there is none. Of very many that may stay some go, as one
+// message to the kernel is bounded.
+func (c *Conn) Prune(table, set string, life time.Duration, stays func(key []byte) bool) error {
+	for n := range 100 {
 		list, err := c.Dump(table, set)
 		if err != nil {
 			return err
 		}
-		b := NewBatch(table)
-		for _, e := range list {
-			if !stays(e.Key) {
-				b.Remove(set, e.Key)
-			}
-		}
-		if len(b.msgs) == 0 {
+		all := len(list)
+		list = slices.DeleteFunc(list, func(e Counted) bool { return !stays(e.Key) })
+		if n > 0 && len(list) == all {
 			return nil
 		}
-		if err := c.Commit(b); err != nil && !errors.Is(err, syscall.ENOENT) {
+		b := NewBatch(table)
+		b.Clear(set)
+		for _, e := range list[:min(len(list), maxKept)] {
+			b.Element(set, e.Key, life)
+		}
+		if err := c.Commit(b); err != nil {
 			return err
 		}
 	}
