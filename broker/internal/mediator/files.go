@@ -4,6 +4,7 @@ package mediator
 
 import (
 	"errors"
+	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -58,7 +59,7 @@ func (md *Mediator) refresh(m *plan.Mount) {
 			break
 		}
 	}
-	if err != nil && !replacedInside(err) {
+	if err != nil && !replacedInside(err) && !errors.Is(err, os.ErrClosed) { // closed: the session has ended meanwhile
 		md.warn("showing " + plan.Bytes(m.Source).Quote() + ", which the host has replaced: " + err.Error())
 	}
 }
