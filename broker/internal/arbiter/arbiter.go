@@ -244,7 +244,7 @@ func (a *Arbiter) unsettled(ctx context.Context, q decide.Ask, v decide.Verdict,
 	if a.walkRefused(q, env.Now) {
 		return refusal("refused with the rest of its walk through " + plan.Bytes(q.Walk).Quote()), ""
 	}
-	ans, alone := a.put(ctx, questionOf(q, v, env.Bases))
+	ans, alone := a.put(ctx, questionOf(q, v, env))
 	if alone {
 		return refusal(NobodyThere), prompt.ByGone
 	}

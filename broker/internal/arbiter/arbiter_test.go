@@ -476,7 +476,7 @@ func TestRightsAreNotMixed(t *testing.T) {
 	for _, op := range ops {
 		a := read("/h/f")
 		a.Op = op
-		q := questionOf(a, decide.Verdict{}, decide.BaseDirs{})
+		q := questionOf(a, decide.Verdict{}, decide.Env{})
 		back := q.Asks()[0]
 		if want, got := access(a), access(back); want != got {
 			t.Errorf("%s needs %s and is asked as %s, which is %s", op, want, q.Op, got)

@@ -9,7 +9,7 @@ import (
 
 // questionOf words an access for a human. Operations are named by the right that is asked for: two accesses that make
 // one question must need the same right, because one answer settles both.
-func questionOf(a decide.Ask, v decide.Verdict, own decide.BaseDirs) decide.Question {
+func questionOf(a decide.Ask, v decide.Verdict, env decide.Env) decide.Question {
 	q := decide.Question{PID: a.PID, Inside: a.Inside, Exe: a.Exe, Cwd: a.Cwd, Op: a.Op, Path: a.Path,
 		Target: a.Target, Why: v.Reason,
 		Dir: slices.Contains(a.Flags, "dir"), Whole: slices.Contains(a.Flags, decide.WholeTree), Walk: a.Walk,
@@ -40,6 +40,6 @@ func questionOf(a decide.Ask, v decide.Verdict, own decide.BaseDirs) decide.Ques
 			q.Op = "write"
 		}
 	}
-	own.Offer(&q)
+	env.Offer(&q)
 	return q
 }

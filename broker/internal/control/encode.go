@@ -91,8 +91,15 @@ func requestLine(q prompt.Question) []byte {
 	q.Path, q.Host = clip(q.Path, 8000), clip(q.Host, 400)
 	q.Exe, q.Cwd, q.Target, q.Why, q.Op, q.Walk = clip(q.Exe, 400), clip(q.Cwd, 400), clip(q.Target, 400),
 		clip(q.Why, 400), clip(q.Op, 40), clip(q.Walk, 400)
-	q.AppRead, q.AppWrite = nil, nil
+	q.AppRead, q.AppWrite = clipAll(q.AppRead), clipAll(q.AppWrite)
 	return encode()
+}
+
+func clipAll(list []string) (out []string) {
+	for _, s := range list {
+		out = append(out, clip(s, 400))
+	}
+	return out
 }
 
 // clip cuts the middle out and leaves a hash of the whole.

@@ -10,41 +10,46 @@ import (
 // BaseDirs are where each program has a directory of its name: the base directories of XDG, absolute or "".
 type BaseDirs struct{ Config, Data, State, Cache string }
 
-// Bases are those of a person's environment.
+// Bases are those of a person's environment. One that holds the home or the project, or lies in the project, is none: a
+// project's .env may have set it, and what is in it is no program's own.
 func Bases(v policy.Vars) BaseDirs {
-	return BaseDirs{Config: v.XDGConfigHome, Data: v.XDGDataHome, State: v.XDGStateHome, Cache: v.XDGCacheHome}
+	usual := func(dir string) string {
+		if !path.IsAbs(dir) || within(v.Home, dir) || v.Project != "" && (within(v.Project, dir) || within(dir, v.Project)) {
+			return ""
+		}
+		return dir
+	}
+	return BaseDirs{Config: usual(v.XDGConfigHome), Data: usual(v.XDGDataHome), State: usual(v.XDGStateHome),
+		Cache: usual(v.XDGCacheHome)}
 }
 
-// Offer names in a question the directories of the program that asks, if it is about something in one of them. Cache
-// and state are for writing, as the program makes them anew. In configuration and data may be what it runs at its next
-// start: they are for reading, but for the one that it wants to write in.
-func (b BaseDirs) Offer(q *Question) {
-	name := path.Base(q.Exe)
-	right := q.Right()
+// Offer names in a question the directories of the program that asks, if it is about something in one of them. The
+// program has to be one that nothing inside could have put there: its name says whose the directories are. Cache and
+// state are for writing, as the program makes them anew, unless they act outside. In configuration and data may be what
+// it runs at its next start: they are for reading, but for the one that it wants to write in.
+func (env Env) Offer(q *Question) {
+	name, right := path.Base(q.Exe), q.Right()
 	if !path.IsAbs(q.Exe) || name == "/" || q.Secret || q.Acts != "" || q.Alone() ||
 		right != policy.List && right != policy.Read && right != policy.Write {
 		return
 	}
 	var read, write []string
 	asked := false
-	for _, base := range [...]struct {
-		dir  string
-		anew bool
-	}{{b.Cache, true}, {b.Config, false}, {b.Data, false}, {b.State, true}} {
-		if !path.IsAbs(base.dir) {
+	b := env.Bases
+	for i, base := range [...]string{b.Config, b.Data, b.Cache, b.State} {
+		dir := path.Join(base, name)
+		if base == "" || slices.Contains(read, dir) || slices.Contains(write, dir) {
 			continue
 		}
-		dir := path.Join(base.dir, name)
 		here := within(q.Path, dir) && within(q.about(), dir)
 		asked = asked || here
-		if to := &read; !slices.Contains(append(read, write...), dir) {
-			if base.anew || here && right == policy.Write {
-				to = &write
-			}
-			*to = append(*to, dir)
+		if here && right == policy.Write || i >= 2 && !env.acts(dir) {
+			write = append(write, dir)
+		} else {
+			read = append(read, dir)
 		}
 	}
-	if asked {
+	if asked && env.Runs != nil && env.Runs(q.PID, q.Exe, q.Exe) {
 		q.AppRead, q.AppWrite = read, write
 	}
 }

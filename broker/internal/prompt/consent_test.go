@@ -169,10 +169,13 @@ func TestConsentTable(t *testing.T) {
 	}
 }
 
+func anyProgram(int, string, string) bool { return true }
+
 // TestConsentOfTheProgramsOwn: what a yes about the program's own directories opens, by what was asked for.
 func TestConsentOfTheProgramsOwn(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	bases := decide.BaseDirs{Config: "/h/config", Data: "/h/data", State: "/h/state", Cache: "/h/cache"}
+	own := decide.Env{Bases: decide.BaseDirs{Config: "/h/config", Data: "/h/data", State: "/h/state", Cache: "/h/cache"},
+		Runs: anyProgram}
 	anew := []string{"/h/cache/vi", "/h/state/vi"}
 	for _, c := range []struct {
 		op, path string
@@ -187,7 +190,7 @@ func TestConsentOfTheProgramsOwn(t *testing.T) {
 	} {
 		for _, key := range []string{"as", "ah", "af", "ap", "an", "av"} {
 			q := Question{Exe: "/usr/bin/vi", Op: c.op, Path: c.path}
-			bases.Offer(&q)
+			own.Offer(&q)
 			ans, _, ok := Keys([]byte(key), &q)
 			if !ok {
 				t.Fatalf("%s %s %q: no answer", c.op, c.path, key)
@@ -433,7 +436,7 @@ func tryShown(t *testing.T, means meaning) error {
 	r := rand.New(rand.NewPCG(19, 1))
 	ops := []string{"list", "read", "stat", "write", "create", "exec", "connect"}
 	keys := []string{"o", "s", "h", "f", "p", "ds", "tf", "wp", "dh", "ts", "ws", "as", "af"}
-	bases := decide.BaseDirs{Config: "/a", Data: "/b", State: "/~", Cache: "/.env"}
+	own := decide.Env{Bases: decide.BaseDirs{Config: "/a", Data: "/b", State: "/~", Cache: "/.env"}, Runs: anyProgram}
 	for range 4000 {
 		q := Question{Exe: "/bin/" + []string{"x", "a", "a, b"}[r.IntN(3)], Op: ops[r.IntN(len(ops))], Path: randomPath(r)}
 		q.Dir = q.Op == "list" || r.IntN(4) == 0
@@ -445,12 +448,12 @@ func tryShown(t *testing.T, means meaning) error {
 			for i := range 2 + r.IntN(maxTogether-1) {
 				one := q
 				one.Path = path.Join(path.Dir(q.Path), fmt.Sprintf("%d%s", i, path.Base(randomPath(r))))
-				bases.Offer(&one)
+				own.Offer(&one)
 				list = append(list, one)
 			}
 			q = decide.Join(list)
 		}
-		bases.Offer(&q)
+		own.Offer(&q)
 		var probes []thing
 		for range 12 {
 			p := randomPath(r)
