@@ -170,9 +170,13 @@ func (h *Helper) execBubblewrap(tail *os.File) (b *outside, err error) {
 // bubblewrap before, the child waits for ever, and holds the socket to process 1. Until bubblewrap is reaped the number
 // of its process group is nobody else's.
 func (b *outside) wait() {
-	for unix.Waitid(unix.P_PID, b.proc.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	err := unix.EINTR
+	for err == unix.EINTR {
+		err, _ = unix.Waitid(unix.P_PID, b.proc.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil).(unix.Errno)
 	}
-	_ = unix.Kill(-b.proc.Pid, unix.SIGKILL)
+	if err == 0 {
+		_ = unix.Kill(-b.proc.Pid, unix.SIGKILL)
+	}
 	_, _ = b.proc.Wait()
 }
 

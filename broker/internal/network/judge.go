@@ -119,8 +119,11 @@ func (n *Network) Reconsider() {
 	defer n.follow() // by the names that are left
 	for name, to := range n.names.opened() {
 		if slices.ContainsFunc(opening{name: name}.names(), func(host string) bool { return n.isOver(host, to) }) {
-			n.shut(name)
+			n.shutAddresses(name)
 		}
+	}
+	if err := n.endTalks(); err != nil { // also where a name's time was up already
+		n.o.Note(Event{Op: "connect", Failed: true, Reason: err.Error()})
 	}
 }
 
@@ -156,6 +159,16 @@ func (n *Network) Forget(name string) {
 }
 
 func (n *Network) shut(name string) {
+	if !n.shutAddresses(name) {
+		return
+	}
+	if err := n.endTalks(); err != nil {
+		n.o.Note(Event{Op: "connect", Host: name, Failed: true, Reason: err.Error()})
+	}
+}
+
+// shutAddresses is shut for all but UDP, and says whether something was open.
+func (n *Network) shutAddresses(name string) bool {
 	n.names.forgetAnswers(name)
 	gone := n.names.forgetOpenings(name)
 	for addr, keep := range gone {
@@ -163,11 +176,7 @@ func (n *Network) shut(name string) {
 			n.o.Note(Event{Op: "connect", Host: name, Addr: addr, Failed: true, Reason: err.Error()})
 		}
 	}
-	if len(gone) > 0 {
-		if err := n.endTalks(); err != nil {
-			n.o.Note(Event{Op: "connect", Host: name, Failed: true, Reason: err.Error()})
-		}
-	}
+	return len(gone) > 0
 }
 
 // answered is what a verdict about one port opens, of a host that has a name or an address only.
