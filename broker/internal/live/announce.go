@@ -5,6 +5,7 @@ package live
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"sbx.example/sbx/broker/internal/changes"
@@ -18,7 +19,8 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// announce prints what the user should know before the program runs.
+// announce prints what the user should know before the program runs, and of what an earlier attempt has said only what
+// is new.
 func (b *Broker) announce(r *run, p *plan.Plan, losses []planner.Loss) {
 	if b.Lost != nil {
 		b.Lost(losses)
@@ -27,8 +29,11 @@ func (b *Broker) announce(r *run, p *plan.Plan, losses []planner.Loss) {
 		return
 	}
 	for _, l := range losses {
-		b.Warn(l.String())
+		if !slices.Contains(r.told, l) {
+			b.Warn(l.String())
+		}
 	}
+	r.told = append(r.told, losses...)
 	if r.Verbose {
 		b.Note(p.Text())
 		if len(r.unkept) > 0 {

@@ -48,6 +48,7 @@ type run struct {
 	audit          string         // the file of its audit log
 	secrets        []string       // secret files that rules show
 	losses         []planner.Loss // what this host cannot enforce of it
+	told           []planner.Loss // what the person was told of that, in this attempt or before
 	starterTold    bool           // that it stands
 	doors          *doors.Doors
 	credentials    []string // for the status line
@@ -165,7 +166,7 @@ func sessionHint(err error) string {
 }
 
 // maxReplans is how often a run is planned anew because the host has changed meanwhile.
-const maxReplans = 3
+const maxReplans = 10
 
 // vanished says whether something that was planned had gone, or was another, by the time that it was mounted or served.
 func vanished(err error) bool {
