@@ -130,7 +130,7 @@ func (g *Grounds) reviewPlan(take func(target string) error) {
 			continue
 		}
 		p := m.Target
-		if g.withdrawn[p] || g.stands(p, modeOf(m.Access)) {
+		if g.withdrawn[p] || g.given(p, modeOf(m.Access)) {
 			continue
 		}
 		g.withdrawn[p] = true
@@ -204,12 +204,27 @@ func (g *Grounds) lists(p string) bool {
 	return g.s.Arbiter.Stands(q).Decision == decide.Allow
 }
 
+// given says whether rules still give what the plan mounts: as they were when it was made, by its own name, or by one
+// that leads to it where no rule is about its own.
+func (g *Grounds) given(p string, m grants.Mode) bool {
+	v := g.verdict(p, p, m)
+	return v.Decision == decide.Allow || g.s.Rules.Planned() ||
+		v.Rule == "" && slices.ContainsFunc(g.s.Rules.Names(p), func(name string) bool {
+			return g.verdict(name, p, m).Decision == decide.Allow
+		})
+}
+
 // stands says whether something that was granted would be granted now without a question.
 func (g *Grounds) stands(p string, m grants.Mode) bool {
-	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: p}
+	return g.verdict(p, p, m).Decision == decide.Allow
+}
+
+// verdict is what would be said now of what is at p, asked for by a name. Of a directory a yes is about all of it.
+func (g *Grounds) verdict(name, p string, m grants.Mode) decide.Verdict {
+	q := decide.Ask{Op: "read", Kind: policy.KindPath, Path: name}
 	var st unix.Stat_t
 	if err := lstat(p, &st); err != nil {
-		return false
+		return decide.Verdict{Decision: decide.Deny}
 	}
 	dir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	switch {
@@ -222,5 +237,8 @@ func (g *Grounds) stands(p string, m grants.Mode) bool {
 		q.Op = "write"
 	}
 	v := g.s.Arbiter.Stands(q)
-	return v.Decision == decide.Allow && (!dir || v.Whole)
+	if dir && !v.Whole && v.Decision == decide.Allow {
+		v.Decision = decide.AskHuman
+	}
+	return v
 }

@@ -11,14 +11,29 @@ type ledRule struct {
 // Lead has the rules that label, deny or ask act where their paths lead to as well: resolve says where a path does.
 // Accesses are named by that.
 func (s Store) Lead(resolve func(string) string) Store {
-	s.led = nil
+	s.led, s.leading = nil, nil
 	for _, r := range s.Rules() {
-		if way, leads := r.path.Lead(resolve); leads && (r.Label != "" || r.refuses()) {
+		way, leads := r.path.Lead(resolve)
+		if leads && r.Decision == Allow {
+			s.leading = append(s.leading, ledRule{r, way})
+		}
+		if leads && (r.Label != "" || r.refuses()) {
 			r.path = way.To
 			s.led = append(s.led, ledRule{r, way})
 		}
 	}
 	return s
+}
+
+// Names are those by which rules that allow have what is at a place, where their paths lead to it.
+func (s Store) Names(place string) (out []string) {
+	for i := range s.leading {
+		l := &s.leading[i]
+		if name, ok := l.way.Back(place); ok && s.inForce(&l.Rule) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (r *Rule) refuses() bool { return r.Decision == Deny || r.Decision == Ask }

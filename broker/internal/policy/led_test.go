@@ -41,6 +41,12 @@ func TestRefusalsBehindLinks(t *testing.T) {
 	if !led.Restricts("/data", Read, now) || plain.Restricts("/data", Read, now) || led.Restricts("/free", Read, now) {
 		t.Error("a tree is not restricted where a refusal leads")
 	}
+	for place, want := range map[string]string{"/data/open/x": "/h/link/open/x", "/free": "/h/free", "/data/x": "", "/h/free": "",
+		"/database": ""} {
+		if got := strings.Join(led.Names(place), " "); got != want {
+			t.Errorf("%s is allowed as %q, want %q", place, got, want)
+		}
+	}
 	if got := led.Led(); len(got) != 2 || got[0].Path().String() != "/data/**" || got[1].Path().String() != "/srv/file" {
 		t.Errorf("led: %v", got)
 	}

@@ -12,7 +12,7 @@ import (
 // Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.
 type Store struct {
 	rules          [ScopeSession + 1][]Rule
-	led            []ledRule // see Lead
+	led, leading   []ledRule // see Lead and Names
 	closed         closing
 	ProjectTrusted bool
 }

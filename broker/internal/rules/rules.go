@@ -38,6 +38,8 @@ type Files struct {
 	state  [5]fileState
 	err    error
 	last   *stored
+	store  policy.Store // as it was read
+	anew   bool         // it is another one than the plan was made by
 }
 
 // fileState tells whether a file is the one that was read.
@@ -99,6 +101,10 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 		store = store.With(policy.ScopeDefault, a.Rules...)
 	}
 	store, _ = x.Settings.Bound(store)
+	x.store = store
+	x.anew = !slices.EqualFunc(layers.Policy.Rules(), x.Settings.Layers.Policy.Rules(), func(a, b policy.Rule) bool {
+		return a.String() == b.String() && a.Origin == b.Origin && a.Expires.Equal(b.Expires)
+	})
 	env := x.Env
 	env.Policy, env.Restricts, env.InForce = store.Match, store.Restricts, store.InForce
 	env.Reveals = x.Settings.Reveals(store)
@@ -113,6 +119,20 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 		env.Policy = learn.RefuseWrites(store.Match)
 	}
 	return env, true, nil
+}
+
+// Planned says whether the rules are those that the plan was made by.
+func (x *Files) Planned() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.loaded && x.err == nil && !x.anew
+}
+
+// Names are those by which rules that allow have what is at a place, beside its own.
+func (x *Files) Names(place string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.store.Names(place)
 }
 
 // Store is arbiter.Options.Store: it writes rules into the file of a scope. In a project's file they count only while
