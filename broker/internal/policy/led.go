@@ -8,16 +8,12 @@ type ledRule struct {
 	way pathname.Way
 }
 
-// Lead has the rules that label, deny or ask act where their paths lead to as well: resolve says where a path does.
-// Accesses are named by that.
+// Lead finds where the paths of rules lead to: there those that label, deny or ask act as well, since accesses are
+// named by that. Resolve says where a path does.
 func (s Store) Lead(resolve func(string) string) Store {
-	s.led, s.leading = nil, nil
+	s.led = nil
 	for _, r := range s.Rules() {
-		way, leads := r.path.Lead(resolve)
-		if leads && r.Decision == Allow {
-			s.leading = append(s.leading, ledRule{r, way})
-		}
-		if leads && (r.Label != "" || r.refuses()) {
+		if way, leads := r.path.Lead(resolve); leads {
 			r.path = way.To
 			s.led = append(s.led, ledRule{r, way})
 		}
@@ -25,11 +21,11 @@ func (s Store) Lead(resolve func(string) string) Store {
 	return s
 }
 
-// Names are those by which rules that allow have what is at a place, where their paths lead to it.
+// Names are those by which rules that allow have what is at a place that their paths lead to.
 func (s Store) Names(place string) (out []string) {
-	for i := range s.leading {
-		l := &s.leading[i]
-		if name, ok := l.way.Back(place); ok && s.inForce(&l.Rule) {
+	for i := range s.led {
+		l := &s.led[i]
+		if name, ok := l.way.Back(place); ok && l.Decision == Allow && s.inForce(&l.Rule) {
 			out = append(out, name)
 		}
 	}
@@ -54,5 +50,5 @@ func (s Store) decides(l *ledRule, q Query) bool {
 	name, leads := l.way.Back(q.Path)
 	s.led, q.Path = nil, name
 	hit, ok := s.Match(q)
-	return ok && leads && l.refuses() && hit.Decision == l.Decision
+	return ok && leads && hit.Decision == l.Decision
 }

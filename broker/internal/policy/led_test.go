@@ -41,8 +41,8 @@ func TestRefusalsBehindLinks(t *testing.T) {
 	if !led.Restricts("/data", Read, now) || plain.Restricts("/data", Read, now) || led.Restricts("/free", Read, now) {
 		t.Error("a tree is not restricted where a refusal leads")
 	}
-	for place, want := range map[string]string{"/data/open/x": "/h/link/open/x", "/free": "/h/free", "/data/x": "", "/h/free": "",
-		"/database": ""} {
+	for place, want := range map[string]string{"/data/open/x": "/h/link/open/x", "/free": "/h/free", "/data/x": "",
+		"/h/free": "", "/database": ""} {
 		if got := strings.Join(led.Names(place), " "); got != want {
 			t.Errorf("%s is allowed as %q, want %q", place, got, want)
 		}

@@ -12,7 +12,7 @@ import (
 // Store holds the rules of all scopes. It is a value: copying it and adding session rules leaves the original alone.
 type Store struct {
 	rules          [ScopeSession + 1][]Rule
-	led, leading   []ledRule // see Lead and Names
+	led            []ledRule // see Lead
 	closed         closing
 	ProjectTrusted bool
 }
@@ -118,8 +118,8 @@ func (s *Store) best(scope Scope, q Query, path pathname.Path) *Rule {
 		}
 	}
 	for i := range s.led {
-		if l := &s.led[i]; l.Origin.Scope == scope && s.inForce(&l.Rule) && l.matches(q, path) && s.decides(l, q) &&
-			(best == nil || l.beats(best)) {
+		if l := &s.led[i]; l.refuses() && l.Origin.Scope == scope && s.inForce(&l.Rule) && l.matches(q, path) &&
+			s.decides(l, q) && (best == nil || l.beats(best)) {
 			best = &l.Rule
 		}
 	}
