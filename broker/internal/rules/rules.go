@@ -102,7 +102,7 @@ func (x *Files) Fresh() (decide.Env, bool, error) {
 	}
 	store, _ = x.Settings.Bound(store)
 	x.store = store
-	x.anew = !slices.EqualFunc(layers.Policy.Rules(), x.Settings.Layers.Policy.Rules(), func(a, b policy.Rule) bool {
+	x.anew = !slices.EqualFunc(layers.Policy.InForce(), x.Settings.Layers.Policy.InForce(), func(a, b policy.Rule) bool {
 		return a.String() == b.String() && a.Origin == b.Origin && a.Expires.Equal(b.Expires)
 	})
 	env := x.Env

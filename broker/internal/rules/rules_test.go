@@ -181,3 +181,34 @@ func TestFreshFollowsTheFiles(t *testing.T) {
 	}
 	fresh(true, true)
 }
+
+// TestPlanned: the rules are those of the plan until one comes, or the trust goes in the project's, whose text stays.
+func TestPlanned(t *testing.T) {
+	for name, change := range map[string]func(x *Files) error{
+		"nothing": func(*Files) error { return nil },
+		"another rule": func(x *Files) error {
+			return x.Store("user", path(t, x, "/b", policy.Deny))
+		},
+		"no trust": func(x *Files) error { return os.RemoveAll(x.Sources.TrustDir) },
+	} {
+		x := files(t)
+		dir := x.Sources.ProjectDir
+		if err := x.Store("project", path(t, x, dir+"/a", policy.Allow)); err != nil {
+			t.Fatal(err)
+		}
+		layers, err := policy.Load(x.Sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Settings.Layers = layers
+		if _, _, err := x.Fresh(); err != nil || !x.Planned() {
+			t.Errorf("%s: they are not those of the plan at first: %v", name, err)
+		}
+		if err := change(x); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := x.Fresh(); err != nil || x.Planned() != (name == "nothing") {
+			t.Errorf("%s: planned %v, %v", name, x.Planned(), err)
+		}
+	}
+}
