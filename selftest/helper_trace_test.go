@@ -42,6 +42,10 @@ func tracedCaller(args []string) int {
 	out := json.NewEncoder(os.Stdout)
 	for range count {
 		a := attempt{name: "traced", plan: basePlan(), limit: "kill -STOP $$", during: func(pid int) func() {
+			// Before it has stopped, strace would count the shell's own calls, and kill it for them.
+			if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+				fmt.Fprintf(os.Stderr, "process %d did not stop: %v\n", pid, err)
+			}
 			_ = out.Encode(pid)
 			return func() {}
 		}}
