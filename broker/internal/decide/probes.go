@@ -58,7 +58,7 @@ func probes() []Probe {
 
 // histories are the beginnings of names under which interactive programs keep, by themselves and when they end, what
 // was typed in them. Nobody means that by running the program, and what a sandboxed one leaves there another would read
-// outside. Where the root is served those of the home are the session's own (gatefs.Options.Habit).
+// outside. Where the root is served those of the home are the session's own (gatefs.AccessPolicy).
 func histories() [14]string {
 	return [...]string{".lesshs", ".viminf", ".python_history", ".node_repl_history", ".wget-hsts", ".sqlite_history",
 		".psql_history", ".mysql_history",

@@ -68,12 +68,10 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 	}
 	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
-		Agent: g, Ask: g.request, ServeFiles: g.s.In.Only == nil, Foreign: g.foreign().Over, Refused: g.refused,
-		Habit: g.habit, HabitDir: g.s.In.SessionDir + "/overlay/typed",
-		Moves: g.moves, Secrecy: g.secret, Secrets: g.s.Names.Judge, Config: g.s.Names.Config,
-		Temporary: g.temporary, Notifying: g.s.Notifying,
+		Agent: g, Access: g, ServeFiles: g.s.In.Only == nil, Refused: g.refused,
+		HabitDir: g.s.In.SessionDir + "/overlay/typed", Secrets: g.s.Names.Judge, Notifying: g.s.Notifying,
 		Unasked: g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
-		Marked: g.s.Marked, Log: log.New(&gateLog{g: g}, "", 0)})
+		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
 		return err
 	}
@@ -190,9 +188,8 @@ func (g *Files) permitted(r grants.Request) bool {
 	return r.Dir || unix.Lstat(r.Path, &st) != nil || !g.s.View.Secret(host.Inode{Dev: st.Dev, Ino: st.Ino})
 }
 
-// secret says what a secret at a path that asks is for a thread. What lies beside one that may be shown does not exist,
-// whatever its name.
-func (g *Files) secret(pid uint32, p string) grants.Secrecy {
+// Secrecy is gatefs.AccessPolicy's. What lies beside a secret that may be shown does not exist, whatever its name.
+func (g *Files) Secrecy(pid uint32, p string) grants.Secrecy {
 	if !slices.Contains(g.s.In.Reveals, p) {
 		if g.s.Names.Hides(p) && !g.mounted(p) || g.beside(p) || g.foreign().Over(p) == "" && g.s.Names.Other(p) {
 			return grants.Secret
@@ -228,13 +225,12 @@ func (g *Files) beside(p string) bool {
 	return slices.ContainsFunc(g.leads(), func(dir string) bool { return host.Within(p, dir) })
 }
 
-// habit says whether a path in the home is one under which programs keep what was typed in them, and of which no rule
-// of the policy speaks.
-func (g *Files) habit(p string) bool {
+// Habit is gatefs.AccessPolicy's: such paths are in the home, and no rule of the policy speaks of them.
+func (g *Files) Habit(p string) bool {
 	if path.Dir(p) != g.s.In.Facts.Home || !decide.Habit(p) {
 		return false
 	}
-	if _, err := g.Mounter(); err != nil { // see request
+	if _, err := g.Mounter(); err != nil { // see Ask
 		return false
 	}
 	v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p})
@@ -271,8 +267,19 @@ func (g *Files) asking(r grants.Request) decide.Ask {
 	return q
 }
 
-// request puts the server's question and words the answer for it.
-func (g *Files) request(ctx context.Context, r grants.Request) grants.Answer {
+// Foreign is gatefs.AccessPolicy's.
+func (g *Files) Foreign(p string) string { return g.foreign().Over(p) }
+
+// Config is gatefs.AccessPolicy's.
+func (g *Files) Config(p string) bool { return g.s.Names.Config(p) }
+
+// Marked is gatefs.AccessPolicy's.
+func (g *Files) Marked(pid int, p string, text []byte) bool {
+	return g.s.Marked != nil && g.s.Marked(pid, p, string(text))
+}
+
+// Ask is gatefs.AccessPolicy's: it puts the server's question and words the answer for it.
+func (g *Files) Ask(ctx context.Context, r grants.Request) grants.Answer {
 	if _, err := g.Mounter(); err != nil { // also: until there is an arbiter
 		return grants.Answer{}
 	}

@@ -17,11 +17,11 @@ func TestSecretWaitsForTheArbiter(t *testing.T) {
 		const p, child, program = "/proc/self/status", 7, 8 // a regular file
 		g := NewFileGate(&Session{In: &planner.Input{Reveals: []string{p}}})
 		g.child = child
-		if got := g.secret(child, p); got != grants.AskedFor {
+		if got := g.Secrecy(child, p); got != grants.AskedFor {
 			t.Errorf("to process 1 it is %d, want %d", got, grants.AskedFor)
 		}
 		said := make(chan grants.Secrecy, 1)
-		go func() { said <- g.secret(program, p) }()
+		go func() { said <- g.Secrecy(program, p) }()
 		synctest.Wait()
 		select {
 		case got := <-said:

@@ -17,8 +17,8 @@ import (
 // A program that saves a file atomically makes a temporary name beside it and moves that onto the file. Where the file
 // may be written, such a name may be made; what was made there is the session's, and the host's own is not.
 
-// temporary says whether what the session made at a path may be used and moved without a question.
-func (g *Grounds) temporary(p string) bool {
+// Temporary says whether what the session made at a path may be used and moved without a question.
+func (g *Grounds) Temporary(p string) bool {
 	v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p,
 		Of: request.Originals(g.s.In, p, false)})
 	return v.Decision == decide.Allow

@@ -36,12 +36,9 @@ func (g *Mounts) Unmount(p string) error {
 	return g.takeBack(func(q string) bool { return host.Within(q, p) })
 }
 
-// Moves says whether a directory may go from one name to another with all that is in it.
-func (g *Mounts) Moves(from, to string) bool { return g.moves(from, to) }
-
-// moves says whether a directory may go from one name to another with all that is in it: both are granted for writing
+// Moves says whether a directory may go from one name to another with all that is in it: both are granted for writing
 // with what lies below, and nothing there is hidden, guarded or somebody else's.
-func (g *Grounds) moves(from, to string) bool {
+func (g *Grounds) Moves(from, to string) bool {
 	for _, p := range [...]string{from, to} {
 		v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p, Flags: []string{"dir"}})
 		if v.Decision != decide.Allow || !v.Whole || !g.s.View.Whole(p) || !g.mayWrite(p, false) || g.guardsWrite(p) != "" {

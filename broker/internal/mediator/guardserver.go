@@ -57,12 +57,8 @@ func (md *Mediator) Guarding(init int, dir, top string) gatefs.Options {
 		Granted: guard.Granted{Top: top, GitDir: md.in.GitDir},
 		Secrets: secrets.New(host.FS{}, md.in.Own, md.in.GitDir),
 		Session: &md.session,
-		Linked:  func(p string) bool { return md.linked(p, top) },
+		Guard:   guardPolicy{md, dir, top},
 		Log:     log.New(Warner(md.warn), "", 0),
-		Check: func(p string, what guard.Action, old, next []byte) error {
-			return md.contents(path.Join(dir, p), what, old, next)
-		},
-		Made: func(p string, text []byte) bool { return md.made(path.Join(dir, p), text) },
 		Refused: func(r grants.Request) {
 			if md.looked.Add(1) <= maxLooked {
 				r.PID = host.Outside(init, r.PID)
@@ -73,6 +69,20 @@ func (md *Mediator) Guarding(init int, dir, top string) gatefs.Options {
 		},
 	}
 }
+
+// guardPolicy is gatefs.GuardPolicy of the directory dir, which was granted as a part of top.
+type guardPolicy struct {
+	md       *Mediator
+	dir, top string
+}
+
+func (g guardPolicy) Linked(outside string) bool { return g.md.linked(outside, g.top) }
+
+func (g guardPolicy) Check(p string, what guard.Action, old, next []byte) error {
+	return g.md.contents(path.Join(g.dir, p), what, old, next)
+}
+
+func (g guardPolicy) Made(p string, text []byte) bool { return g.md.made(path.Join(g.dir, p), text) }
 
 // maxLooked bounds how often a session's processes are looked through for one that the guard refused something.
 const maxLooked = 256

@@ -107,7 +107,7 @@ func (s *Server) madeHere(n *nodes.Node) bool {
 }
 
 // temporary says whether the name of what was made is one of a file that may be written: it asks nobody any more.
-func (s *Server) temporary(p string) bool { return s.opts.Temporary != nil && s.opts.Temporary(p) }
+func (s *Server) temporary(p string) bool { return s.opts.Access.Temporary(p) }
 
 // keep is nodes.Table.Keep for what is behind fd. What the session made itself and uses without a question, and what is
 // served to it, is kept as that and not as its path: whoever has looked it up goes on with it, whatever gets the name.

@@ -141,7 +141,7 @@ func (s *Server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 		}
 		return uint32(n), fuse.OK
 	}
-	if s.opts.Marked != nil && s.opts.Marked(int(in.Pid), h.node.Path, string(data)) {
+	if s.opts.Access.Marked(int(in.Pid), h.node.Path, data) {
 		return 0, fuse.EACCES
 	}
 	defer s.keeper.Keeping(h.fd, nil)()

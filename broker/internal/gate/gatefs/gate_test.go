@@ -21,12 +21,16 @@ import (
 
 // answers plays the human: it records what it is asked and answers with what the test set.
 type answers struct {
+	static
 	mu    sync.Mutex
 	asked []grants.Request
 	say   func(ctx context.Context, r grants.Request) grants.Answer
+	habit func(path string) bool // nil: no path is one
 }
 
-func (a *answers) ask(ctx context.Context, r grants.Request) grants.Answer {
+func (a *answers) Habit(path string) bool { return a.habit != nil && a.habit(path) }
+
+func (a *answers) Ask(ctx context.Context, r grants.Request) grants.Answer {
 	a.mu.Lock()
 	a.asked = append(a.asked, r)
 	say := a.say
@@ -91,9 +95,10 @@ func home(t *testing.T, o Options) (*sandbox, *answers, string) {
 	if err := os.Symlink("d/f", h+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	a := &answers{say: allow}
-	if o.Ask == nil {
-		o.Ask = a.ask
+	a, _ := o.Access.(*answers)
+	if a == nil {
+		a = &answers{say: allow}
+		o.Access = a
 	}
 	tree := served.Tree{Dirs: []served.Dir{
 		{Path: "/home/u", Unlisted: served.AskFirst, Children: []served.Child{
@@ -215,7 +220,7 @@ func TestGateDeny(t *testing.T) {
 
 func TestGateStatic(t *testing.T) {
 	t.Parallel()
-	sb, _, _ := home(t, Options{Ask: func(context.Context, grants.Request) grants.Answer { return grants.Answer{} }})
+	sb, _, _ := home(t, Options{Access: &answers{say: deny}})
 	sb.refuse("home/u", "cat f", "Permission denied")
 	sb.sh("home/u", "cat bound/f")
 }

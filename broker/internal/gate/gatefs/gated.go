@@ -105,7 +105,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *nodes.
 	if c.Base.FD < 0 {
 		return fuse.ENOENT
 	}
-	is := s.opts.Secrecy.Of(h.Pid, c.Path)
+	is := s.opts.Access.Secrecy(h.Pid, c.Path)
 	known := !s.isAgent(h) && s.nodes.Known(s.nodes.PathID(c.Path, unix.S_IFREG, ""))
 	if code := s.Grants.Named(cancel, h.Pid, c.Path, is, known); code != fuse.OK {
 		if is == grants.Secret && s.opts.Refused != nil && !s.isAgent(h) {
@@ -173,10 +173,8 @@ func (s *Server) hold(c *nodes.Node) (fd int, foreign string, err error) {
 	if err != unix.EXDEV {
 		return fd, "", err
 	}
-	if s.opts.Foreign != nil {
-		if foreign = s.opts.Foreign(c.Path); foreign != "" && foreign != c.Path {
-			return -1, foreign, err
-		}
+	if foreign = s.opts.Access.Foreign(c.Path); foreign != "" && foreign != c.Path {
+		return -1, foreign, err
 	}
 	fd, err = names.HoldBeneath(c.Base.FD, c.Rel)
 	return fd, foreign, err

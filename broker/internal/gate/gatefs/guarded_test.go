@@ -42,7 +42,12 @@ func projectRules() []guard.Rule {
 }
 
 // noMonitor refuses the one key these tests are about.
-func noMonitor(_ string, _ guard.Action, old, new []byte) error {
+type noMonitor struct{}
+
+func (noMonitor) Linked(string) bool       { return false }
+func (noMonitor) Made(string, []byte) bool { return false }
+
+func (noMonitor) Check(_ string, _ guard.Action, _, new []byte) error {
 	if bytes.Contains(bytes.ToLower(new), []byte("fsmonitor")) {
 		return errors.New("executing key")
 	}
@@ -62,7 +67,7 @@ func project(t *testing.T) (*sandbox, string) {
 	write(t, p+"/main.go", "package main")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
 		Judge: judgeOf(projectRules()...)}}},
-		Options{Check: noMonitor})
+		Options{Guard: noMonitor{}})
 	return sb, p
 }
 
@@ -315,7 +320,7 @@ func TestGuardedOpenConfig(t *testing.T) {
 	config := host + "/p/.git/config"
 	write(t, config, "[remote \"o\"]\n\turl = https://u:SECRET@example.org/r\n")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
-		Judge: judgeOf(projectRules()...)}}}, Options{Check: noMonitor}, func(s *Server) { s.nodes.Most = 0 })
+		Judge: judgeOf(projectRules()...)}}}, Options{Guard: noMonitor{}}, func(s *Server) { s.nodes.Most = 0 })
 	sb.srv.pruning.Lock() // the kernel is asked to forget nothing
 	sb.sh("p", `set -e
 		exec 5<.git/config; printf '[core]\n\tbare = true\n' >.git/new; exec 6<.git/new

@@ -18,7 +18,7 @@ import (
 )
 
 // What was typed in a program is kept by it in the home: in a file, with a lock beside it, and with what is moved to
-// its name. Such names (Options.Habit) are made in a directory of the session's own, and are found there first.
+// its name. Such names (AccessPolicy.Habit) are made in a directory of the session's own, and are found there first.
 
 // habits is that directory, a guarded one without rules. The kernel knows it by the number of the one that its names
 // are shown in.
@@ -29,12 +29,12 @@ type habits struct {
 
 // habit says whether a name in a directory that asks is one of those.
 func (s *Server) habit(n *nodes.Node, name string) bool {
-	if s.opts.Habit == nil || n.Kind != nodes.Static || n.Dir.Kind != served.Skeleton ||
+	if n.Kind != nodes.Static || n.Dir.Kind != served.Skeleton ||
 		n.Dir.Unlisted != served.AskFirst || !guard.ValidName(name) {
 		return false
 	}
 	c, ok := n.Dir.Children[name]
-	return (!ok || c.Kind == served.Hidden) && n.Dir.Subs[name] == nil && s.opts.Habit(path.Join(n.Path, name))
+	return (!ok || c.Kind == served.Hidden) && n.Dir.Subs[name] == nil && s.opts.Access.Habit(path.Join(n.Path, name))
 }
 
 // madeHabit is the session's directory if what has the name was made there.

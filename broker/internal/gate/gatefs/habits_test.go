@@ -18,9 +18,9 @@ func TestGateHabits(t *testing.T) {
 	t.Parallel()
 	typed := filepath.Join(t.TempDir(), "overlay", "typed")
 	once := func(context.Context, grants.Request) grants.Answer { return grants.Answer{Allow: true, Once: true} }
-	sb, a, h := home(t, Options{Walk: true, HabitDir: typed, Habit: func(p string) bool {
+	sb, a, h := home(t, Options{Walk: true, HabitDir: typed, Access: &answers{say: allow, habit: func(p string) bool {
 		return strings.HasPrefix(p, "/home/u/.hist") || p == "/home/u/.ssh" // which the host has, hidden
-	}})
+	}}})
 	a.set(once) // which mounts nothing
 	sb.refuse("home/u", "cat .ssh", "No such file")
 	sb.refuse("home/u", "rm .hist", "No such file")

@@ -176,7 +176,7 @@ func (s *Server) writeText(h *handle, data []byte, off int64) (int, error) {
 
 // ownText says of the text of a configuration whether it is the session's.
 func (s *Server) ownText(n *nodes.Node) func([]byte) bool {
-	return func(text []byte) bool { return s.opts.Made != nil && s.opts.Made(s.nodes.Where(n), text) }
+	return func(text []byte) bool { return s.opts.Guard != nil && s.opts.Guard.Made(s.nodes.Where(n), text) }
 }
 
 // harmless says whether a file whose contents count may hold text.

@@ -180,12 +180,12 @@ func (s *Server) keyOf(n *nodes.Node, name string, st *unix.Stat_t) nodes.Key {
 
 // linked says whether a file that has several names is another name of a secret. What tools unpack they link.
 func (s *Server) linked(n *nodes.Node, name string) bool {
-	return s.opts.Linked != nil && !n.Zone.Git() && !n.Zone.Packed() && s.opts.Linked(path.Join(s.pathOf(n), name))
+	return s.opts.Guard != nil && !n.Zone.Git() && !n.Zone.Packed() && s.opts.Guard.Linked(path.Join(s.pathOf(n), name))
 }
 
 // config says whether a node is a repository's configuration, which is read without its credentials.
 func (s *Server) config(n *nodes.Node) bool {
-	return n.Key.Config || n.Kind == nodes.Gated && n.Type == unix.S_IFREG && s.opts.Config != nil && s.opts.Config(n.Path)
+	return n.Key.Config || n.Kind == nodes.Gated && n.Type == unix.S_IFREG && s.opts.Access.Config(n.Path)
 }
 
 // dirKey is the key of an open directory. One with a HEAD is a repository by itself for git, whatever its name.

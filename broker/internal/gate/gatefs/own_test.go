@@ -27,7 +27,7 @@ func TestGuardedOwn(t *testing.T) {
 	var w witness
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
 		Judge: judgeOf(guard.BuiltIn()...)}}},
-		Options{Root: p, Check: noMonitor,
+		Options{Root: p, Guard: noMonitor{},
 			Session: &guard.Session{Witness: &w}})
 	sb.sh("p", `set -e
 		mkdir -p own/.git/hooks; echo x > own/.git/HEAD; mkdir own/.vscode; echo x > own/.git/hooks/pre-commit; echo x > own/.vscode/t; ln -s x own/.git/l
@@ -108,7 +108,7 @@ func TestLinksInDirectoriesMadeAgain(t *testing.T) {
 	write(t, p+"/v/lib/f", "f")
 	write(t, p+"/w/f", "f")
 	tree := served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded, Judge: judgeOf(guard.BuiltIn()...)}}}
-	sb := start(t, host, tree, Options{Root: p, Check: noMonitor})
+	sb := start(t, host, tree, Options{Root: p, Guard: noMonitor{}})
 	sb.sh("p", `set -e; rm -rf t; mkdir -p t/x/lib; ln -s lib t/x/lib64; echo 1 >t/x/lib64/f
 		ln -s ../x t/y; mkdir -p t/new/.git; mkdir evil; mv u u.old; mkdir u
 		python3 -c 'import ctypes; assert ctypes.CDLL(None).renameat2(-100, b"v", -100, b"w", 2) == 0'; rm -r v; mkdir v`)

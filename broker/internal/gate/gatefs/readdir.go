@@ -159,7 +159,9 @@ func (s *Server) hides(n *nodes.Node, name string) bool {
 func (s *Server) listing(h *fuse.InHeader, granted bool) func(p string) bool {
 	agent := s.isAgent(h)
 	return func(p string) bool {
-		return s.opts.Secrecy.Of(h.Pid, p).Listed(agent, func() bool { return !granted || s.granted(&nodes.Node{Path: p}) })
+		return s.opts.Access.Secrecy(h.Pid, p).Listed(agent, func() bool {
+			return !granted || s.granted(&nodes.Node{Path: p})
+		})
 	}
 }
 

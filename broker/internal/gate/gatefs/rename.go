@@ -262,7 +262,7 @@ func (s *Server) swapped(od *nodes.Node, oldName string, nd *nodes.Node, newName
 // checked says whether a rename onto a name depends on the contents, and by which action.
 func (s *Server) checked(n *nodes.Node, name string) (guard.Action, bool) {
 	what := s.verdict(n, name).Action
-	return what, what.Checked() && !(n.Dir != nil && n.Dir.Settles(name)) && s.opts.Check != nil
+	return what, what.Checked() && !(n.Dir != nil && n.Dir.Settles(name)) && s.opts.Guard != nil
 }
 
 // replaceChecked carries out a rename onto a checked name. The caller may still hold the old file open for writing, so
@@ -278,7 +278,7 @@ func (s *Server) replaceChecked(od *nodes.Node, oldName string, nd *nodes.Node, 
 	}
 	err := names.Replace(s.named(od, oldName), s.named(nd, newName), what, st.Mode&0o777, flags,
 		func(present, proposed []byte) error {
-			return s.opts.Check(s.nodes.Where(nd)+"/"+newName, what, present, proposed)
+			return s.opts.Guard.Check(s.nodes.Where(nd)+"/"+newName, what, present, proposed)
 		})
 	var refused names.Refused
 	if errors.As(err, &refused) {

@@ -70,7 +70,7 @@ func (s *Server) moveDir(cancel <-chan struct{}, in *fuse.RenameIn, od askedDir,
 	from, to := path.Join(od.Node.Path, oldName), path.Join(nd.Node.Path, newName)
 	made := s.makings.HasAt(from, od.fd, oldName)
 	var err error
-	if s.opts.Moves != nil && s.opts.Moves(from, to) {
+	if s.opts.Access.Moves(from, to) {
 		err = unix.Renameat2(od.fd, oldName, nd.fd, newName, uint(in.Flags))
 	} else {
 		err = names.MoveEmpty(names.Name{Dir: od.fd, Base: oldName}, names.Name{Dir: nd.fd, Base: newName}, st.Mode,

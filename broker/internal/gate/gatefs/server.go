@@ -53,7 +53,11 @@ type Options struct {
 	// Session is what the session made itself, which who else writes for it knows as well; nil: nobody does.
 	Session *guard.Session
 	Agent   Agent
-	Ask     grants.Ask // nil denies everything: static mode
+	// Access decides about names that are not granted; nil denies everything: static mode.
+	Access AccessPolicy
+	// Guard decides about guarded directories. Nil: what depends on contents is as its rule says, and no file is another
+	// name of a secret.
+	Guard GuardPolicy
 	// ServeFiles says that Agent mounts no regular files: it answers grants.ErrServe at once.
 	ServeFiles bool
 	// Repeat does again inside what the host has done, so that who watches there hears of it. Nil: nobody does.
@@ -66,25 +70,12 @@ type Options struct {
 	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(grants.Request)
-	// Linked says of a path outside whether it is another name (hard link) of a secret. May be nil: none is.
-	Linked func(path string) bool
-	// Config says whether what asks at a path is a repository's configuration. May be nil: none is.
-	Config  func(path string) bool
-	Secrecy grants.SecretOf // of what the host has at a path that asks
-	// Habit says whether a path that asks is one under which programs keep, by themselves, what was typed in them. All are
-	// in one directory. What is made there stays in HabitDir, which nobody else has. May be nil: none is.
-	Habit    func(path string) bool
+	// HabitDir is the directory, which nobody else has, for what is made under the names of AccessPolicy.Habit.
 	HabitDir string
 	// Before makes what requests come to first. May be nil.
 	Before func(fuse.FileSystem) fuse.FileSystem
-	// Moves says whether a directory may be moved to another name with all that is in it. May be nil: no.
-	Moves func(from, to string) bool
-	// Temporary says whether what was made at a path asks no more: it is to replace what may be written. May be nil: none.
-	Temporary func(path string) bool
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
 	Unasked bool
-	// Marked says whether what is written has the mark of a decoy: it is not written. May be nil.
-	Marked func(pid int, path, text string) bool
 	// Root is the absolute path of the file system's own root outside, where repositories and witnesses find it.
 	Root string
 	// Granted is the directory that was granted, Root or one above it, and the repository's of a linked worktree: git
@@ -92,11 +83,7 @@ type Options struct {
 	Granted guard.Granted
 	// Secrets judges what has the name of a secret. Without it all of that is hidden.
 	Secrets *secrets.Judge
-	// Check decides whether new may replace old at path, which a rule of that action names. Old is nil when there is none.
-	Check func(path string, what guard.Action, old, new []byte) error
-	// Made says whether a configuration with that text at a path is the session's alone. May be nil: none is.
-	Made func(path string, text []byte) bool
-	Stat StatMode
+	Stat    StatMode
 	// Alone says that no file is lent, so that each may be mapped, and what only others may write is shown as nobody's.
 	Alone bool
 	// OwnerOnly lets Owner alone open and change what is served: other users inside would have the server's rights.
@@ -106,9 +93,6 @@ type Options struct {
 	Walk bool
 	// MaxWaiting bounds the blocked requests; what exceeds them is denied. 0 means 512.
 	MaxWaiting int
-	// Foreign is the point at which a file system that must not be looked into is mounted over a path, empty if there is
-	// none. It is asked about as a whole and mounted. May be nil.
-	Foreign func(path string) string
 	// Rely is how long the kernel may rely on a watched file without asking. 0 means five seconds.
 	Rely time.Duration
 	Log  *log.Logger // nil discards
@@ -182,6 +166,12 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 	if s.opts.Session == nil {
 		s.opts.Session = &guard.Session{}
 	}
+	var ask grants.Ask
+	if o.Access != nil {
+		ask = o.Access.Ask
+	} else {
+		s.opts.Access = static{}
+	}
 	if s.opts.Rely == 0 {
 		s.opts.Rely = reliedOn
 	}
@@ -201,7 +191,7 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 	}
 	s.nodes.Init(host.OpenFiles() / 2)
 	s.locks = locks.New(s.closed)
-	s.Grants = grants.New(grants.Options{Ask: o.Ask, Mounter: o.Agent, MaxWaiting: o.MaxWaiting, Forget: s.forget,
+	s.Grants = grants.New(grants.Options{Ask: ask, Mounter: o.Agent, MaxWaiting: o.MaxWaiting, Forget: s.forget,
 		Over: s.closed, Log: s.log})
 	if err := s.plant(t); err != nil {
 		s.release()

@@ -18,17 +18,6 @@ const (
 	Shown            // it may be read
 )
 
-// SecretOf says what a secret at a path is for a thread; nil: there is none.
-type SecretOf func(pid uint32, path string) Secrecy
-
-// Of is the same for nil, too.
-func (f SecretOf) Of(pid uint32, path string) Secrecy {
-	if f == nil {
-		return NoSecret
-	}
-	return f(pid, path)
-}
-
 // Listed says whether a name is among those of its directory; plain says so of what is no secret.
 func (x Secrecy) Listed(agent bool, plain func() bool) bool {
 	return x == Shown || x == AskedFor && agent || x == NoSecret && (agent || plain())
