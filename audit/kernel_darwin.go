@@ -37,15 +37,10 @@ func syncData(fd int) error {
 	return unix.Fsync(fd)
 }
 
-// setAppendOnly is best effort (chflags(2)): the owner can take the flag away again, so the hash chain alone must do.
-func setAppendOnly(fd int, on bool) {
+// clearAppendOnly takes away what somebody has set by chflags(1): such a file cannot be removed. It is best effort.
+func clearAppendOnly(fd int) {
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
-		return
+	if unix.Fstat(fd, &st) == nil {
+		_ = unix.Fchflags(fd, int(st.Flags)&^unix.UF_APPEND)
 	}
-	flags := int(st.Flags) &^ unix.UF_APPEND
-	if on {
-		flags |= unix.UF_APPEND
-	}
-	_ = unix.Fchflags(fd, flags)
 }

@@ -18,15 +18,9 @@ func syncData(fd int) error { return unix.Fdatasync(fd) }
 // fsAppend is FS_APPEND_FL, which x/sys lacks.
 const fsAppend = 0x20
 
-// setAppendOnly is best effort: without CAP_LINUX_IMMUTABLE, or on tmpfs, the hash chain alone must do.
-func setAppendOnly(fd int, on bool) {
-	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
-	if err != nil {
-		return
+// clearAppendOnly takes away what somebody has set by chattr(1): such a file cannot be removed. It is best effort.
+func clearAppendOnly(fd int) {
+	if flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS); err == nil {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags&^fsAppend)
 	}
-	flags &^= fsAppend
-	if on {
-		flags |= fsAppend
-	}
-	_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags)
 }

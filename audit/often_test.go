@@ -12,10 +12,11 @@ import (
 func TestRefusalsAreBounded(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	dir := filepath.Join(t.TempDir(), "audit")
-	w, err := Create(dir, "s", Options{Now: func() time.Time { return now }})
+	w, err := Create(dir, "s", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.now = func() time.Time { return now }
 	refuse := func(n int) {
 		for range n {
 			if _, err := w.Often(Event{Kind: KindDeny, Decision: "deny", Op: "request"}); err != nil {
@@ -29,10 +30,11 @@ func TestRefusalsAreBounded(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w, err = Create(dir, "u", Options{Now: func() time.Time { return now }})
+	w, err = Create(dir, "u", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.now = func() time.Time { return now }
 	refuse(103)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -63,10 +65,11 @@ func TestBytesOfRefusalsAreBounded(t *testing.T) {
 		"/" + strings.Repeat("\xff", 4000): "1 one by one, 199 counted"} {
 		now := time.Unix(1e9, 0)
 		dir := filepath.Join(t.TempDir(), "audit")
-		w, err := Create(dir, "s", Options{Now: func() time.Time { return now }})
+		w, err := Create(dir, "s", Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		w.now = func() time.Time { return now }
 		for range 200 {
 			if _, err := w.Often(Event{Kind: KindDeny, Decision: "deny", Op: "read", Path: path, Exe: path}); err != nil {
 				t.Fatal(err)

@@ -52,7 +52,7 @@ func Remove(path string) error {
 		}
 	}
 	for i := len(parts) - 1; i >= 0; i-- {
-		setAppendOnly(int(held[i].Fd()), false)
+		clearAppendOnly(int(held[i].Fd()))
 		if err := os.Remove(parts[i]); err != nil {
 			return fmt.Errorf("removing audit log %s: %w", path, err)
 		}

@@ -20,17 +20,10 @@ func (w *Writer) rotate() error {
 	if _, err := w.append(Event{Kind: KindRotate, Detail: []KV{{"part", strconv.Itoa(w.part)}}}); err != nil {
 		return err
 	}
-	if w.opts.AppendOnlyAttr {
-		// An append-only file cannot be renamed.
-		setAppendOnly(w.fd, false)
-	}
 	if err := renameNew(w.dir, w.name, old); err != nil {
 		return fmt.Errorf("renaming to %s: %w", old, err)
 	}
 	last := w.fd
-	if w.opts.AppendOnlyAttr {
-		setAppendOnly(last, true)
-	}
 	err := w.open()
 	if err != nil {
 		return err

@@ -18,20 +18,19 @@ var ErrVanished = errors.New("audit log was removed, replaced or changed by anot
 // ErrClosed says that the log was sealed.
 var ErrClosed = errors.New("audit log is closed")
 
-// Options of a Writer; the zero value is right for tests.
+// Options of a Writer.
 type Options struct {
-	MaxBytes       int64             // start a new part before a file grows beyond this; 0 never
-	AppendOnlyAttr bool              // try FS_IOC_SETFLAGS +a; only root may, others are refused and go on
-	Syslog         func(line []byte) // called after each stored record; must not keep line
-	Now            func() time.Time  // for tests
-	PlanHash       string            // carried by the start record
-	Start          Event             // other members of the start record
+	MaxBytes int64             // start a new part before a file grows beyond this; 0 never
+	Syslog   func(line []byte) // called after each stored record; must not keep line
+	PlanHash string            // carried by the start record
+	Start    Event             // other members of the start record
 }
 
 // Writer appends to one session's log. It is safe for concurrent use.
 type Writer struct {
 	mu     sync.Mutex
 	opts   Options
+	now    func() time.Time
 	sid    string
 	path   string
 	name   string
@@ -85,7 +84,7 @@ func newWriter(dir, sid string, opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening audit folder %s: %w", dir, err)
 	}
-	w := &Writer{opts: opts, sid: sid, name: sid + ".jsonl", dir: dfd, fd: -1, prev: Genesis}
+	w := &Writer{opts: opts, now: time.Now, sid: sid, name: sid + ".jsonl", dir: dfd, fd: -1, prev: Genesis}
 	w.flushed.L = &w.mu
 	w.path = strings.TrimRight(dir, "/") + "/" + w.name
 	if err := checkDir(dfd, dir); err != nil {
@@ -133,9 +132,6 @@ func (w *Writer) open() error {
 		return fmt.Errorf("creating audit log %s: %w", w.path, err)
 	}
 	w.fd, w.dev, w.ino, w.size, w.unnamed = fd, uint64(st.Dev), st.Ino, 0, true
-	if w.opts.AppendOnlyAttr {
-		setAppendOnly(fd, true)
-	}
 	return nil
 }
 
@@ -244,13 +240,6 @@ func (w *Writer) add(e Event, hold bool) (Event, error) {
 	}
 	w.seq, w.prev = e.Seq, e.Hash
 	return e, nil
-}
-
-func (w *Writer) now() time.Time {
-	if w.opts.Now != nil {
-		return w.opts.Now()
-	}
-	return time.Now()
 }
 
 // durable lists what must be on disk before it takes effect.

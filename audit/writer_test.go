@@ -258,7 +258,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 func TestRotate(t *testing.T) {
-	w, path := newLog(t, Options{MaxBytes: 2000, AppendOnlyAttr: false})
+	w, path := newLog(t, Options{MaxBytes: 2000})
 	for i := 0; i < 30; i++ {
 		add(t, w, KindAsk)
 	}

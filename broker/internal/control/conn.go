@@ -256,7 +256,7 @@ func (c *conn) run(j job) error {
 }
 
 func (c *conn) writeLine(line []byte) error {
-	if err := c.f.SetWriteDeadline(time.Now().Add(c.s.opt.WriteTimeout)); err != nil {
+	if err := c.f.SetWriteDeadline(time.Now().Add(c.s.opt.writeTimeout)); err != nil {
 		return err
 	}
 	_, err := c.f.Write(line)

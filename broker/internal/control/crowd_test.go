@@ -17,7 +17,7 @@ import (
 // keeps anybody away who has something to say, or drives one out who had. Memory and descriptors are flat. Of clients
 // that have all spoken none makes room.
 func TestManyConnections(t *testing.T) {
-	b := newBench(t, Options{MaxClients: 64})
+	b := newBench(t, Options{maxClients: 64})
 	answer := b.ask("/a/b/c")
 	early := b.dial()
 	defer early.Close()

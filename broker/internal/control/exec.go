@@ -152,7 +152,7 @@ func (j *job) drop() {
 
 func (c *conn) writeFile(j job) error {
 	defer j.drop()
-	if err := c.f.SetWriteDeadline(time.Now().Add(c.s.opt.WriteTimeout)); err != nil {
+	if err := c.f.SetWriteDeadline(time.Now().Add(c.s.opt.writeTimeout)); err != nil {
 		return err
 	}
 	return sendRights(c.f, j.line, int(j.file.Fd()))

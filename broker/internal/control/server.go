@@ -40,11 +40,12 @@ type Handlers struct {
 
 // Options of a Server; zero values are the defaults.
 type Options struct {
-	MaxClients   int           // 512
-	WriteTimeout time.Duration // 5 s for a client that does not read
-	Joined       func()        // called for each new client; it must not wait
-	SharedPID    bool          // the sandbox has the broker's pid namespace
-	Alone        bool          // this process is no client: what connects as it came through a door
+	Joined    func() // called for each new client; it must not wait
+	SharedPID bool   // the sandbox has the broker's pid namespace
+	Alone     bool   // this process is no client: what connects as it came through a door
+
+	maxClients   int           // 512
+	writeTimeout time.Duration // 5 s for a client that does not read
 }
 
 // Server is the socket of one session.
@@ -69,11 +70,11 @@ type Server struct {
 
 // Listen makes the session's folder and socket. A socket whose broker is dead is replaced.
 func Listen(root string, info Info, h Handlers, opt Options) (*Server, error) {
-	if opt.MaxClients <= 0 {
-		opt.MaxClients = 512
+	if opt.maxClients <= 0 {
+		opt.maxClients = 512
 	}
-	if opt.WriteTimeout <= 0 {
-		opt.WriteTimeout = 5 * time.Second
+	if opt.writeTimeout <= 0 {
+		opt.writeTimeout = 5 * time.Second
 	}
 	if err := plan.ValidSession(info.SID); err != nil {
 		return nil, err
@@ -174,14 +175,14 @@ func (s *Server) admit(fd int) {
 		unix.Close(fd)
 		return
 	}
-	if len(s.conns) >= s.opt.MaxClients {
+	if len(s.conns) >= s.opt.maxClients {
 		if c := s.silent(); c != nil {
 			delete(s.conns, c)
-			c.displace(errf(CodeBusy, "%d clients are connected and this one has said nothing", s.opt.MaxClients))
+			c.displace(errf(CodeBusy, "%d clients are connected and this one has said nothing", s.opt.maxClients))
 		}
 	}
-	if len(s.conns) >= s.opt.MaxClients {
-		refuse(fd, errf(CodeBusy, "%d clients are connected: end some", s.opt.MaxClients))
+	if len(s.conns) >= s.opt.maxClients {
+		refuse(fd, errf(CodeBusy, "%d clients are connected: end some", s.opt.maxClients))
 		return
 	}
 	c := newConn(s, fd)
@@ -206,7 +207,7 @@ func (s *Server) silent() *conn {
 			all = append(all, c)
 		}
 	}
-	spared := s.opt.MaxClients / sparedShare
+	spared := s.opt.maxClients / sparedShare
 	if len(all) <= spared {
 		return nil
 	}

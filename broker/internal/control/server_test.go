@@ -107,7 +107,7 @@ func newBench(t *testing.T, opt Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.q = prompt.NewQueue(prompt.Options{SID: "k3f9", Timeout: 20 * time.Second, Every: time.Microsecond,
+	b.q = prompt.NewQueue(prompt.Options{SID: "k3f9", Timeout: 20 * time.Second, Burst: 1 << 20,
 		Notify: b.s.Notify})
 	go b.s.Serve()
 	t.Cleanup(func() { b.q.Close(); b.s.Close() })
@@ -472,7 +472,7 @@ func TestAutomaticApproverIsQuick(t *testing.T) {
 
 // A client that never reads is cut off; others do not notice, and what waited for it is bounded.
 func TestSlowReader(t *testing.T) {
-	b := newBench(t, Options{WriteTimeout: 200 * time.Millisecond})
+	b := newBench(t, Options{writeTimeout: 200 * time.Millisecond})
 	slow := b.connect()
 	defer slow.Close()
 	brisk := b.dial()

@@ -17,7 +17,7 @@ type budget struct {
 func (q *Queue) take() bool {
 	now := time.Now()
 	b := &q.budget
-	b.tokens = min(float64(q.opt.Burst), b.tokens+float64(now.Sub(b.last))/float64(q.opt.Every))
+	b.tokens = min(float64(q.opt.Burst), b.tokens+float64(now.Sub(b.last))/float64(refillEvery))
 	b.last = now
 	if len(q.open) >= q.opt.MaxOpen || b.tokens < 1 {
 		return false

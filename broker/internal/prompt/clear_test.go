@@ -64,7 +64,7 @@ func clearChild(screen string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		(&TTY{Screen: s, Style: Style{Word: "kobalu"}, Delay: 50 * time.Millisecond}).Serve(ctx, q)
+		(&TTY{Screen: s, Style: Style{Word: "kobalu"}, silence: 50 * time.Millisecond}).Serve(ctx, q)
 	}()
 	if screen == "elsewhere" {
 		go func() {

@@ -43,7 +43,7 @@ func TestHook(t *testing.T) {
 			if c.want.By == ByTimeout {
 				timeout = 300 * time.Millisecond
 			}
-			q := NewQueue(Options{HookCommand: c.command, HookTimeout: c.timeout, Timeout: timeout})
+			q := NewQueue(Options{HookCommand: c.command, hookTimeout: c.timeout, Timeout: timeout})
 			defer q.Close()
 			got := q.Ask(context.Background(), read("/a/b/c"))
 			if got.Last = 0; got != c.want { // which access it was asked with is not the command's to say
@@ -61,7 +61,7 @@ func TestHookSaysWhatIsWrong(t *testing.T) {
 		"echo allow walk session": "use scope once, file, dir or tree", "echo deny": "", "echo allow dir": "",
 		"yes deny | head -1000; echo allow dir": "more than 4096 bytes of output"} {
 		heard := make(chan string, 1)
-		q := NewQueue(Options{HookCommand: command, HookTimeout: time.Minute, Timeout: time.Minute,
+		q := NewQueue(Options{HookCommand: command, hookTimeout: time.Minute, Timeout: time.Minute,
 			HookFailed: func(err error) { heard <- err.Error() }})
 		a := q.Ask(context.Background(), file)
 		q.Close()

@@ -30,14 +30,12 @@ type Options struct {
 	Mode          Mode          // Auto
 	Timeout       time.Duration // 5 min; its end denies
 	MaxOpen       int           // 32 questions
-	Burst         int           // 40 new questions that nobody answers …
-	Every         time.Duration // … then one each 500 ms
+	Burst         int           // 40 new questions that nobody answers, then one each 500 ms
 	CoalesceAfter int           // 4 questions about files of one directory that wait; with the next they become one
 	AutoDenyAfter int           // 20 denials in a row end the asking
 	HookCommand   string        // see Hook; empty: none
 	HookEnv       []string
-	HookFailed    func(error)   // told why an answer of the command or of Answer counted as no
-	HookTimeout   time.Duration // 1 min
+	HookFailed    func(error) // told why an answer of the command or of Answer counted as no
 	// Answer is the program's that runs the session: it answers, or has nothing to say. ctx ends with the question.
 	Answer func(ctx context.Context, q Question) (a Answer, answered bool)
 	// Commit runs before an answer takes effect: it refuses what the organisation forbids and stores
@@ -51,7 +49,12 @@ type Options struct {
 	// Notify sees every event in order. It, Commit and Recheck are called with the queue locked: they
 	// must not call the queue, and whatever waits for them waits.
 	Notify func(Event)
+
+	hookTimeout time.Duration // 1 min
 }
+
+// refillEvery is how long it takes to have one more question of Options.Burst.
+const refillEvery = 500 * time.Millisecond
 
 func (o *Options) fill() {
 	def := func(p *int, v int) {
@@ -69,8 +72,7 @@ func (o *Options) fill() {
 	def(&o.CoalesceAfter, 4)
 	def(&o.AutoDenyAfter, 20)
 	dur(&o.Timeout, 5*time.Minute)
-	dur(&o.Every, 500*time.Millisecond)
-	dur(&o.HookTimeout, time.Minute)
+	dur(&o.hookTimeout, time.Minute)
 	if o.Mode == "" {
 		o.Mode = Auto
 	}

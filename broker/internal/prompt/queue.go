@@ -57,7 +57,7 @@ func NewQueue(opt Options) *Queue {
 	ctx, stop := context.WithCancel(context.Background())
 	q.stop = stop
 	if opt.HookCommand != "" && opt.Mode != DenyAll && opt.Mode != AllowAll {
-		h := Hook{Command: opt.HookCommand, Env: opt.HookEnv, Timeout: opt.HookTimeout}
+		h := Hook{Command: opt.HookCommand, Env: opt.HookEnv, Timeout: opt.hookTimeout}
 		q.askWith(ctx, asker{ask: h.Run, by: ByHook, failed: opt.HookFailed})
 	}
 	if opt.Answer != nil && opt.Mode != DenyAll && opt.Mode != AllowAll {

@@ -414,7 +414,7 @@ func TestRecheckSettlesWhatTheNewRuleCovers(t *testing.T) {
 
 func TestSlowSubscriberIsCutNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue(Options{Every: time.Nanosecond})
+		q := NewQueue(Options{Burst: 1000})
 		defer q.Close()
 		slow, _ := q.Subscribe()
 		for i := range 300 {

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,11 +26,15 @@ type Screen interface {
 // TTY asks on the terminal that the sandbox runs in.
 type TTY struct {
 	Screen Screen
-	Style  Style         // Word is set, Width is the screen's
-	Delay  time.Duration // 400 ms of silence before a key counts
-	Paste  time.Duration // 25 ms: keys closer together were not pressed by a finger
-	Notice time.Duration // 1.5 s for which a notice stays
+	Style  Style // Word is set, Width is the screen's
+
+	silence time.Duration // for which no key comes before one counts; 0: 400 ms
 }
+
+const (
+	pasteGap    = 25 * time.Millisecond   // keys closer together were not pressed by a finger
+	noticeStays = 1500 * time.Millisecond // how long a notice is shown
+)
 
 // NewWord makes the word that marks the true questions of a session. The guest never sees it, since it
 // cannot read the screen, so a question that it draws itself lacks it.
@@ -64,15 +69,7 @@ func (t *TTY) Serve(ctx context.Context, q *Queue) {
 }
 
 func (t *TTY) fill() {
-	if t.Delay <= 0 {
-		t.Delay = 400 * time.Millisecond
-	}
-	if t.Paste <= 0 {
-		t.Paste = 25 * time.Millisecond
-	}
-	if t.Notice <= 0 {
-		t.Notice = 1500 * time.Millisecond
-	}
+	t.silence = cmp.Or(t.silence, 400*time.Millisecond)
 	if t.Style.Word == "" {
 		t.Style.Word = NewWord()
 	}
@@ -139,7 +136,7 @@ func (t *TTY) say(ctx context.Context, text string) {
 	t.Screen.Draw(style.wrap("["+t.Style.Word+"] "+text, 2)...)
 	select {
 	case <-ctx.Done():
-	case <-time.After(t.Notice):
+	case <-time.After(noticeStays):
 	}
 }
 
@@ -306,7 +303,7 @@ func (t *TTY) read(ctx context.Context, q *Queue, qu Question) (reply, bool) {
 	quiet := false
 	for {
 		if !quiet {
-			if err := t.silence(ctx); err != nil {
+			if err := t.awaitSilence(ctx); err != nil {
 				return reply{}, ctx.Err() == nil
 			}
 			quiet = true
@@ -315,7 +312,7 @@ func (t *TTY) read(ctx context.Context, q *Queue, qu Question) (reply, bool) {
 		if err != nil {
 			return reply{}, ctx.Err() == nil
 		}
-		switch pasted, err := t.key(ctx, t.Paste); {
+		switch pasted, err := t.key(ctx, pasteGap); {
 		case err != nil:
 			return reply{}, ctx.Err() == nil
 		case pasted:
@@ -363,10 +360,10 @@ func (s Style) undo(q *Queue) []string {
 	return s.wrap("  u     takes back the last answer: "+c.Text(s.name), len("  o     "))
 }
 
-// silence waits until no key has come for Delay: whoever is typing has not read the question yet.
-func (t *TTY) silence(ctx context.Context) error {
+// awaitSilence waits until no key has come for a while: whoever is typing has not read the question yet.
+func (t *TTY) awaitSilence(ctx context.Context) error {
 	for {
-		if came, err := t.key(ctx, t.Delay); err != nil || !came {
+		if came, err := t.key(ctx, t.silence); err != nil || !came {
 			return err
 		}
 	}

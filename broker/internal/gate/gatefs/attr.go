@@ -72,7 +72,7 @@ func (s *Server) attrValid(n *nodes.Node) time.Duration {
 	case n.Lent.Load():
 		return 0
 	case n.Relied.Load():
-		return s.opts.Rely
+		return s.rely
 	}
 	return fileAttrValid
 }

@@ -4,6 +4,7 @@ package gatefs
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -403,14 +404,18 @@ func TestGateIntent(t *testing.T) {
 
 func TestGateBudget(t *testing.T) {
 	t.Parallel()
-	sb, a, _ := home(t, Options{MaxWaiting: 1})
+	sb, a, _ := home(t, Options{})
 	hold := make(chan struct{})
 	a.set(func(ctx context.Context, _ grants.Request) grants.Answer {
 		<-hold
-		return grants.Answer{Allow: true}
+		return grants.Answer{Allow: true, Once: true}
 	})
+	for i := range grants.MaxWaiting - 1 {
+		go sb.srv.Grants.Permission(nil, uint32(os.Getpid()),
+			grants.Object{Path: fmt.Sprintf("/home/u/%d", i), Type: unix.S_IFREG}, grants.OpOpen)
+	}
 	first := sb.begin(order{Kind: "sh", Dir: "home/u", Arg: "cat f"})
-	waitFor(t, func() bool { return len(a.paths()) == 1 })
+	waitFor(t, func() bool { return len(a.paths()) == grants.MaxWaiting })
 	sb.refuse("home/u", "cat g", "Permission denied")
 	close(hold)
 	if r := <-first; r.Out != "granted" {

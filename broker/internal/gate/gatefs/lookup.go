@@ -128,7 +128,7 @@ func (s *Server) lookupLoop(h *fuse.InHeader, n *nodes.Node, name string, out *f
 	c.Doubted.Store(!rely) // the kernel has asked, and will ask again
 	code := s.enterLoop(c, &st, out)
 	if rely {
-		out.SetEntryTimeout(s.opts.Rely)
+		out.SetEntryTimeout(s.rely)
 	}
 	return code
 }

@@ -91,10 +91,6 @@ type Options struct {
 	// Walk lets gated directories be walked without a question, so that questions are about files and about what is done
 	// with them; without it the first step into a gated directory asks for the directory, and a lookup for the file.
 	Walk bool
-	// MaxWaiting bounds the blocked requests; what exceeds them is denied. 0 means 512.
-	MaxWaiting int
-	// Rely is how long the kernel may rely on a watched file without asking. 0 means five seconds.
-	Rely time.Duration
 	Log  *log.Logger // nil discards
 }
 
@@ -115,6 +111,7 @@ type Server struct {
 	root    bool
 	uid     uint32
 	umask   func() uint32 // of this process
+	rely    time.Duration // how long the kernel may rely on a watched file without asking
 	pruning sync.Mutex
 	serving atomic.Bool
 	watches watches
@@ -157,7 +154,8 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), umask: sync.OnceValue(host.Umask)}
+	s := &Server{opts: o, log: o.Log, uid: uint32(os.Geteuid()), rely: reliedOn,
+		umask: sync.OnceValue(host.Umask)}
 	s.root = s.uid == 0
 	// The kernel asks this engine for each write, so that no file is held.
 	s.keeper = names.Keeper{Judge: o.Secrets, Watched: true, Stray: func(name string, err error) {
@@ -171,9 +169,6 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 		ask = o.Access.Ask
 	} else {
 		s.opts.Access = static{}
-	}
-	if s.opts.Rely == 0 {
-		s.opts.Rely = reliedOn
 	}
 	if s.log == nil {
 		s.log = log.New(io.Discard, "", 0)
@@ -191,7 +186,7 @@ func newServer(t served.Tree, o Options) (*Server, error) {
 	}
 	s.nodes.Init(host.OpenFiles() / 2)
 	s.locks = locks.New(s.closed)
-	s.Grants = grants.New(grants.Options{Ask: ask, Mounter: o.Agent, MaxWaiting: o.MaxWaiting, Forget: s.forget,
+	s.Grants = grants.New(grants.Options{Ask: ask, Mounter: o.Agent, Forget: s.forget,
 		Over: s.closed, Log: s.log})
 	if err := s.plant(t); err != nil {
 		s.release()

@@ -27,7 +27,7 @@ func relying(t *testing.T) (*sandbox, string) {
 	write(t, p+"/sub/f", "one")
 	sb := start(t, host, served.Tree{Dirs: []served.Dir{{Path: "/p", Kind: served.Guarded,
 		Judge: judgeOf(projectRules()...)}}},
-		Options{Guard: noMonitor{}, Rely: time.Hour})
+		Options{Guard: noMonitor{}}, func(s *Server) { s.rely = time.Hour })
 	sb.sh("p", "stat -c %s f sub/f")
 	need.Fact(t, sb.relies("f"), "a temporary directory on a file system that reports changes")
 	return sb, p

@@ -198,7 +198,7 @@ func (gt *Gate) state(pid uint32, n Object, o Op, from *asker) (
 	if d, ok := gt.refusal(&r); ok {
 		return nil, nil, nil, d.code
 	}
-	if gt.waiting >= gt.opts.MaxWaiting {
+	if gt.waiting >= MaxWaiting {
 		return nil, nil, nil, fuse.EACCES
 	}
 	q := gt.questions[r.key()]

@@ -55,9 +55,6 @@ type Grant struct {
 
 // New makes a gate at which nothing has been asked yet.
 func New(o Options) *Gate {
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = 512
-	}
 	return &Gate{opts: o, grants: make(map[string]*Grant), questions: make(map[questionKey]*question),
 		denials: make(map[denialKey]denial), walkers: make(map[walkerKey]time.Time),
 		leaving: make(map[string]chan struct{})}

@@ -29,13 +29,14 @@ type Mounter interface {
 
 // Options are what a gate needs.
 type Options struct {
-	Ask     Ask     // nil denies everything
-	Mounter Mounter // nil: nothing can be mounted
-	// MaxWaiting bounds the requests that wait; what exceeds them is denied. 0 means 512.
-	MaxWaiting int
-	Forget     func(path string) error // makes the kernel forget a name, and with it what is mounted there
-	Over       context.Context         // ends all waiting
-	Log        *log.Logger
+	Ask     Ask                     // nil denies everything
+	Mounter Mounter                 // nil: nothing can be mounted
+	Forget  func(path string) error // makes the kernel forget a name, and with it what is mounted there
+	Over    context.Context         // ends all waiting
+	Log     *log.Logger
 }
+
+// MaxWaiting bounds the requests that wait; what exceeds them is denied.
+const MaxWaiting = 512
 
 func errno(e unix.Errno) fuse.Status { return fuse.Status(e) }

@@ -263,7 +263,7 @@ func TestManyAtOnce(t *testing.T) {
 	w.opt.Ask = func(context.Context, Ask) Answer { time.Sleep(50 * time.Millisecond); return Answer{Allow: true} }
 	w.want(w.guest("many", w.path("gated/yes")), "100")
 	w = newWorld(t)
-	w.opt.Workers = 10
+	w.opt.workers = 10
 	w.opt.Ask = func(context.Context, Ask) Answer { // ten wait until one too many has come
 		noted := func() bool {
 			w.mu.Lock()

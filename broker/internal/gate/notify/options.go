@@ -144,5 +144,5 @@ type Options struct {
 	// credentials. nil: none is.
 	Config  func(path string) bool
 	Carrier Carrier // nil: there is none
-	Workers int     // questions open at once, beyond which calls are refused; 0 is 512
+	workers int     // questions open at once, beyond which calls are refused; 0 is 512
 }

@@ -99,8 +99,8 @@ func newServer(o Options) (*server, error) {
 		return nil, fmt.Errorf("serving notifications: this kernel's structures are not the known ones (%w), use --gate off",
 			errOr(errno, unix.EPROTO))
 	}
-	if o.Workers <= 0 {
-		o.Workers = defaultWorkers
+	if o.workers <= 0 {
+		o.workers = defaultWorkers
 	}
 	if o.Taken == nil {
 		o.Taken = new(atomic.Int64)
@@ -109,7 +109,7 @@ func newServer(o Options) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving notifications: duplicating the listener: %w", err)
 	}
-	s := &server{Options: o, fd: fd, asks: make(chan struct{}, o.Workers),
+	s := &server{Options: o, fd: fd, asks: make(chan struct{}, o.workers),
 		cold: make(chan struct{}, coldLookups), connects: make(chan struct{}, openConnects), caps: hasCapabilities()}
 	s.native = nativeArch()
 	other := seccompbpf.I386
