@@ -146,7 +146,8 @@ func (t *Term) watch(root string, opt watch.Options) int {
 	go watch.Feed(ctx, root, events)
 	opt.Color = t.Colours()
 	m := watch.New(opt)
-	err := watch.Run(ctx, m, screen{t.Std[1]}, keys, resized, events, func(a watch.Action) error {
+	in := watch.Input{Keys: keys, Resized: resized, Events: events}
+	err := watch.Run(ctx, m, screen{t.Std[1]}, in, func(a watch.Action) error {
 		return watch.Act(root, a)
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -16,17 +16,38 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// Message is any line that a broker sends. Members that the type lacks are empty.
+// Message is any line that a broker sends (docs/protocol.md): what all may have, and what one kind of them has. Members
+// that a type lacks are empty.
 type Message struct {
-	Type     string       `json:"type"`
-	Version  int          `json:"version"`
-	SID      plan.Bytes   `json:"sid"`
-	ID       plan.Bytes   `json:"id"`
-	TS       string       `json:"ts"`
-	PID      int          `json:"pid"`
+	Type string     `json:"type"`
+	ID   plan.Bytes `json:"id"` // of a question
+	TS   string     `json:"ts"`
+	PID  int        `json:"pid"` // who asks; of a hello the broker
+	Cwd  plan.Bytes `json:"cwd"`
+	Hello
+	Request
+	Decided
+	Said
+	Numbers // stats, event.metrics
+}
+
+// Hello is what a hello has: what a session says of itself.
+type Hello struct {
+	Version int          `json:"version"`
+	SID     plan.Bytes   `json:"sid"`
+	Init    int          `json:"init"`
+	Started string       `json:"started"`
+	Profile plan.Bytes   `json:"profile"`
+	Mode    plan.Bytes   `json:"mode"`
+	Prompt  plan.Bytes   `json:"prompt"`
+	Argv    []plan.Bytes `json:"argv"`
+	Frozen  bool         `json:"frozen"`
+}
+
+// Request is what event.fs_request and event.net_request have: a question.
+type Request struct {
 	Inside   int          `json:"inside_pid"`
 	Exe      plan.Bytes   `json:"exe"`
-	Cwd      plan.Bytes   `json:"cwd"`
 	Op       plan.Bytes   `json:"op"`
 	Path     plan.Bytes   `json:"path"`
 	Target   plan.Bytes   `json:"target"`
@@ -35,7 +56,6 @@ type Message struct {
 	Flags    int          `json:"flags"`
 	Why      plan.Bytes   `json:"why"`
 	Dir      bool         `json:"dir"`
-	Many     bool         `json:"many"`
 	Paths    []plan.Bytes `json:"paths"`
 	Walk     plan.Bytes   `json:"walk"`
 	Whole    bool         `json:"whole"`
@@ -48,27 +68,26 @@ type Message struct {
 	Everyone bool         `json:"everyone"`
 	Merged   int          `json:"merged"`
 	Last     int          `json:"last"`
-	Decision string       `json:"decision"`
-	Scope    string       `json:"scope"`
-	Life     string       `json:"life"`
-	Until    string       `json:"until"`
-	Persist  string       `json:"persist"`
-	By       string       `json:"by"`
-	Text     plan.Bytes   `json:"text"`
-	Code     string       `json:"code"`
-	Message  plan.Bytes   `json:"message"`
-	Re       string       `json:"re"`
-	Count    int          `json:"count"`
-	Stream   string       `json:"stream"`
-	Status   int          `json:"status"`
-	Started  string       `json:"started"`
-	Profile  plan.Bytes   `json:"profile"`
-	Mode     plan.Bytes   `json:"mode"`
-	Prompt   plan.Bytes   `json:"prompt"`
-	Argv     []plan.Bytes `json:"argv"`
-	Init     int          `json:"init"`
-	Frozen   bool         `json:"frozen"`
-	Numbers
+}
+
+// Decided is what event.audit has: the answer to a question, or that it was withdrawn.
+type Decided struct {
+	Decision string `json:"decision"`
+	Scope    string `json:"scope"`
+	Life     string `json:"life"`
+	Until    string `json:"until"`
+	Persist  string `json:"persist"`
+	By       string `json:"by"`
+}
+
+// Said is what the rest has.
+type Said struct {
+	Text    plan.Bytes `json:"text"`    // event.notice
+	Code    string     `json:"code"`    // error
+	Message plan.Bytes `json:"message"` // error
+	Re      string     `json:"re"`      // ok: the command
+	Count   int        `json:"count"`   // ok: how many there were
+	Status  int        `json:"status"`  // event.exit
 }
 
 func parseTime(s string) time.Time {

@@ -21,10 +21,16 @@ const (
 	leave = "\x1b[m\x1b[?25h\x1b[?1049l"
 )
 
-// Run shows the model until the person quits, ctx ends or input does. Input is what the keyboard sends,
-// resized says that Size has changed, act carries an action out and is called from a goroutine of its own.
-func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized <-chan struct{}, events <-chan Event,
-	act func(Action) error) error {
+// Input is what the screen follows.
+type Input struct {
+	Keys    <-chan []byte   // what the keyboard sends; the screen ends with it
+	Resized <-chan struct{} // Terminal.Size has changed
+	Events  <-chan Event    // of the sessions
+}
+
+// Run shows the model until the person quits, ctx ends or the keyboard does. Act carries an action out and is called
+// from a goroutine of its own.
+func Run(ctx context.Context, m *Model, t Terminal, in Input, act func(Action) error) error {
 	if _, err := io.WriteString(t, enter); err != nil {
 		return err
 	}
@@ -42,7 +48,7 @@ func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case b, ok := <-input:
+		case b, ok := <-in.Keys:
 			if !ok {
 				return nil
 			}
@@ -62,11 +68,11 @@ func Run(ctx context.Context, m *Model, t Terminal, input <-chan []byte, resized
 					go perform(ctx, a, act, results)
 				}
 			}
-		case <-resized:
-		case ev := <-events:
+		case <-in.Resized:
+		case ev := <-in.Events:
 			m.Update(ev, time.Now())
-			for n := len(events); n > 0; n-- { // one drawing for all that has come
-				m.Update(<-events, time.Now())
+			for n := len(in.Events); n > 0; n-- { // one drawing for all that has come
+				m.Update(<-in.Events, time.Now())
 			}
 		case ev := <-results:
 			m.Update(ev, time.Now())

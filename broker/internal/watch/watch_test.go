@@ -26,8 +26,8 @@ func qid(n int) string { return fmt.Sprintf("%032x", n*0x1234567) }
 
 func request(n int, path string) *control.Message {
 	return &control.Message{Type: "event.fs_request", ID: plan.Bytes(qid(n)), TS: t0.Format(time.RFC3339Nano), PID: 7,
-		Exe: "/usr/bin/claude", Cwd: "/home/u/proj",
-		Op: "open", Path: plan.Bytes(path), Why: "home asks", Merged: 1}
+		Cwd: "/home/u/proj", Request: control.Request{Exe: "/usr/bin/claude", Op: "open", Path: plan.Bytes(path),
+			Why: "home asks", Merged: 1}}
 }
 
 func up(sid string, argv ...plan.Bytes) Event {
@@ -51,13 +51,13 @@ func filled(opt Options) *Model {
 	m.Update(Event{SID: "k3f9", Message: link}, t0)
 	m.Update(Event{SID: "build-7", Message: request(3, "/srv/x\u202e\x1b[2J\xff")}, t0.Add(time.Second))
 	net := &control.Message{Type: "event.net_request", ID: plan.Bytes(qid(4)), TS: t0.Format(time.RFC3339),
-		Exe: "/usr/bin/git", Op: "connect", Host: "api.github.com", Port: 443}
+		Request: control.Request{Exe: "/usr/bin/git", Op: "connect", Host: "api.github.com", Port: 443}}
 	m.Update(Event{SID: "build-7", Message: net}, t0)
 	for i, d := range []string{"allow", "deny"} {
 		r := request(10+i, "/opt/sdk/f"+fmt.Sprint(i))
 		m.Update(Event{SID: "k3f9", Message: r}, t0)
-		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: r.ID, Decision: d, Scope: "file",
-			Life: "session", By: "tty"}}, t0)
+		m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: r.ID,
+			Decided: control.Decided{Decision: d, Scope: "file", Life: "session", By: "tty"}}}, t0)
 	}
 	m.Tick(t0.Add(12 * time.Second))
 	return m
@@ -221,8 +221,8 @@ func TestKeyDoesNotHitAnotherQuestion(t *testing.T) {
 	m := filled(Options{})
 	now := t0.Add(time.Minute)
 	m.Key('t', now)
-	m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(1)), Decision: "deny"}},
-		now)
+	m.Update(Event{SID: "k3f9", Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(1)),
+		Decided: control.Decided{Decision: "deny"}}}, now)
 	if a := press(m, now.Add(100*time.Millisecond), "so"); a != nil {
 		t.Errorf("%+v", a)
 	}
@@ -361,7 +361,8 @@ func TestWatchAnswersARealSession(t *testing.T) {
 	screen := &pad{w: 80, h: 24}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, New(Options{}), screen, input, resized, events, func(a Action) error { return Act(root, a) })
+		ended <- Run(ctx, New(Options{}), screen, Input{input, resized, events},
+			func(a Action) error { return Act(root, a) })
 	}()
 	answer := make(chan prompt.Answer, 1)
 	go func() {

@@ -74,8 +74,8 @@ func TestColumnsStayWhole(t *testing.T) {
 	later := t0.Add(time.Minute)
 	m, q := long()
 	m.Update(Event{SID: q.SID, Message: request(6, q.Path)}, t0)
-	m.Update(Event{SID: q.SID, Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(6)), Decision: "allow",
-		Scope: "tree", Life: "session", By: "socket"}}, later)
+	m.Update(Event{SID: q.SID, Message: &control.Message{Type: "event.audit", ID: plan.Bytes(qid(6)),
+		Decided: control.Decided{Decision: "allow", Scope: "tree", Life: "session", By: "socket"}}}, later)
 	rows := map[int]string{80: "\n allow tree    session by socket    0s mcp-a-s+ ", 40: "\n allow   0s "}
 	for width, want := range rows {
 		m.now = later
@@ -143,7 +143,8 @@ func TestKeysWaitForAScreenOfThisSize(t *testing.T) {
 	m.quietUntil = time.Time{}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(context.Background(), m, screen, input, nil, nil, func(a Action) error { acted <- a; return nil })
+		ended <- Run(context.Background(), m, screen, Input{Keys: input},
+			func(a Action) error { acted <- a; return nil })
 	}()
 	until(t, "the screen", func() bool { return screen.has("hosts.yml") })
 	screen.mu.Lock()
