@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // BaseDirs are where each program has a directory of its name: the base directories of XDG, absolute or "".
@@ -14,7 +15,7 @@ type BaseDirs struct{ Config, Data, State, Cache string }
 // project's .env may have set it, and what is in it is no program's own.
 func Bases(v policy.Vars) BaseDirs {
 	usual := func(dir string) string {
-		if !path.IsAbs(dir) || within(v.Home, dir) || v.Project != "" && (within(v.Project, dir) || within(dir, v.Project)) {
+		if !path.IsAbs(dir) || pathname.Within(v.Home, dir) || v.Project != "" && (pathname.Within(v.Project, dir) || pathname.Within(dir, v.Project)) {
 			return ""
 		}
 		return dir
@@ -41,7 +42,7 @@ func (env Env) Offer(q *Question) {
 		if base == "" || slices.Contains(read, dir) || slices.Contains(write, dir) {
 			continue
 		}
-		here := within(q.Path, dir) && within(q.about(), dir)
+		here := pathname.Within(q.Path, dir) && pathname.Within(q.about(), dir)
 		asked = asked || here
 		if here && right == policy.Write || i >= 2 && !env.acts(dir) {
 			write = append(write, dir)

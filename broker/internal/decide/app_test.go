@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // A question offers the program's own directories where it is about something in one of them, and nowhere else.
@@ -12,7 +13,7 @@ func TestOffer(t *testing.T) {
 	runs := func(_ int, exe, program string) bool { return exe == program && exe != "/h/project/vi" }
 	env := Env{Bases: BaseDirs{Config: "/h/.config", Data: "/h/.data", State: "/h/.state", Cache: "/h/.cache"}, Runs: runs,
 		Acts: func(p string) string {
-			return map[bool]string{true: "a shell runs it"}[within(p, "/h/.cache/zsh") || within(p, "/h/.config/zsh")]
+			return map[bool]string{true: "a shell runs it"}[pathname.Within(p, "/h/.cache/zsh") || pathname.Within(p, "/h/.config/zsh")]
 		}}
 	read := []string{"/h/.config/vi", "/h/.data/vi"}
 	write := []string{"/h/.cache/vi", "/h/.state/vi"}

@@ -328,11 +328,6 @@ func (ans Answer) by() string {
 	return ans.By
 }
 
-// within says whether a path is directory dir or lies below it.
-func within(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
-}
-
 // reaches says whether a grant's scope reaches a path.
 func (g Grant) reaches(p string) bool {
 	switch g.Scope {
@@ -341,7 +336,7 @@ func (g Grant) reaches(p string) bool {
 	case Dir:
 		return p != "/" && path.Dir(p) == g.Name
 	case Tree:
-		return within(p, g.Name)
+		return pathname.Within(p, g.Name)
 	}
 	return p == g.Name
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // Grant is one kept answer, or a part of it: a right to one object, to what lies directly in a directory, or to a tree.
@@ -248,7 +249,7 @@ func (s *Grants) deniedBelow(dir string, now time.Time) bool {
 	defer s.mu.RUnlock()
 	for k := range s.refused {
 		for _, g := range s.byName[k] {
-			if !g.Allow && g.Kind != policy.KindHost && g.holds(now) && within(g.Name, dir) {
+			if !g.Allow && g.Kind != policy.KindHost && g.holds(now) && pathname.Within(g.Name, dir) {
 				return true
 			}
 		}

@@ -3,7 +3,6 @@ package policy
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"sbx.example/sbx/broker/internal/policy/amount"
@@ -98,16 +97,11 @@ func covers(t typ, a, b string) bool {
 	case tPaths:
 		pa, _ := pathname.SplitOptional(a)
 		pb, _ := pathname.SplitOptional(b)
-		return within(pb, pa)
+		return pathname.Within(pb, pa)
 	case tHosts:
 		x, err1 := peer.ParsePattern(a)
 		y, err2 := peer.ParsePattern(b)
 		return err1 == nil && err2 == nil && x.Covers(y)
 	}
 	return false
-}
-
-// within reports whether path is dir or lies below it; both clean.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }

@@ -1,13 +1,17 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"sbx.example/sbx/broker/internal/policy/pathname"
+)
 
 // TestPasses: a rule is about a place that acts outside of the sandbox if it names that, or something in it, before its
 // first wildcard.
 func TestPasses(t *testing.T) {
 	const place = "/h/.config/systemd"
 	acts := func(p string) string {
-		if within(p, place) {
+		if pathname.Within(p, place) {
 			return "it is started"
 		}
 		return ""

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // width is what a program gets by the settings, in the words of those who carry them out: which list they take where
@@ -46,7 +48,7 @@ func (w width) at(p string) int {
 	best, as := -1, 0
 	for i, list := range [...][]string{w.readable, w.write, w.overlay, w.empty} {
 		for _, e := range list {
-			if e = strings.TrimPrefix(e, "?"); within(p, e) && len(e) >= best {
+			if e = strings.TrimPrefix(e, "?"); pathname.Within(p, e) && len(e) >= best {
 				best, as = len(e), [...]int{2, 4, 3, 1}[i]
 			}
 		}

@@ -113,3 +113,8 @@ func (p Pattern) Place() string {
 	place, _ := p.Literal()
 	return place
 }
+
+// Within says whether a path is the directory dir or lies below it.
+func Within(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
