@@ -182,7 +182,8 @@ var mayImport = map[string][]string{
 	// what bubblewrap's words hide
 	"broker/internal/gate/askfs": {"broker/internal/gate/fuse", "broker/internal/gate/grants",
 		"broker/internal/gate/names", "broker/internal/guard"},
-	"broker/internal/gate/notify": {"broker/internal/gate/names", "broker/internal/program", "seccompbpf"},
+	"broker/internal/gate/notify": {"broker/internal/gate/names", "broker/internal/program", "seccompbpf",
+		"broker/internal/host"}, // what proc says of a caller
 	"broker/internal/gate/late": {"broker/internal/gate/names", "broker/internal/guard", "broker/internal/host",
 		"broker/internal/inotify", "broker/internal/secrets"},
 	"broker/internal/gate/writes": {"broker/internal/gate/names", "broker/internal/gate/notify", "broker/internal/guard",

@@ -32,16 +32,22 @@ func Lineage(pid uint32) (sid, inside int, parent uint32) {
 	return sid, inside, parent
 }
 
+// StatusField is the value of one line of the text of /proc/PID/status (proc_pid_status(5)), "" if there is none.
+func StatusField(status, name string) string {
+	for line := range strings.SplitSeq(status, "\n") {
+		if v, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
 // PIDs are a process's numbers, from the namespace of this process to its own.
 func PIDs(pid uint32) (out []int) {
 	b, _ := os.ReadFile("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/status")
-	for line := range strings.SplitSeq(string(b), "\n") {
-		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			for f := range strings.FieldsSeq(rest) {
-				n, _ := strconv.Atoi(f)
-				out = append(out, n)
-			}
-		}
+	for f := range strings.FieldsSeq(StatusField(string(b), "NSpid")) {
+		n, _ := strconv.Atoi(f)
+		out = append(out, n)
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,13 +15,9 @@ func Umask() uint32 {
 	defer unix.Close(fd)
 	b := make([]byte, 512) // it is in the second line
 	n, _ := unix.Read(fd, b)
-	for line := range strings.SplitSeq(string(b[:max(n, 0)]), "\n") {
-		if v, ok := strings.CutPrefix(line, "Umask:"); ok {
-			m, err := strconv.ParseUint(strings.TrimSpace(v), 8, 32)
-			if err == nil {
-				return uint32(m)
-			}
-		}
+	m, err := strconv.ParseUint(StatusField(string(b[:max(n, 0)]), "Umask"), 8, 32)
+	if err != nil {
+		return 0
 	}
-	return 0
+	return uint32(m)
 }

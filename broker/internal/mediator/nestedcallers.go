@@ -5,7 +5,7 @@ package mediator
 import (
 	"fmt"
 	"os"
-	"strings"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +14,7 @@ import (
 	"sbx.example/sbx/broker/internal/gate/fuse"
 	"sbx.example/sbx/broker/internal/gate/notify"
 	"sbx.example/sbx/broker/internal/gate/points"
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -86,9 +87,7 @@ func readAt(dir int, name string) string {
 
 // mayMount says whether a process has CAP_SYS_ADMIN, in whatever user namespace it is.
 func mayMount(status string) bool {
-	_, rest, _ := strings.Cut(status, "\nCapEff:\t")
-	var caps uint64
-	_, err := fmt.Sscanf(rest, "%x", &caps)
+	caps, err := strconv.ParseUint(host.StatusField(status, "CapEff"), 16, 64)
 	return err == nil && caps&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 

@@ -4,19 +4,18 @@ import (
 	"bytes"
 	"os"
 	"strconv"
-	"strings"
+
+	"sbx.example/sbx/broker/internal/host"
 )
 
-// Process is the process that a thread belongs to: its number, and when it began, in clock ticks since the
-// machine was started. Both
-// together are no other's, however soon the number is used again. One that cannot be looked at is its thread.
+// Process is the process that a thread belongs to: its number, and when it began, in clock ticks since the machine was
+// started. Both together are no other's, however soon the number is used again. One that cannot be looked at is its
+// thread.
 func Process(tid int) (pid int, start uint64) {
 	dir := "/proc/" + strconv.Itoa(tid)
 	pid = tid
 	if b, err := os.ReadFile(dir + "/status"); err == nil {
-		_, rest, _ := strings.Cut(string(b), "\nTgid:\t")
-		line, _, _ := strings.Cut(rest, "\n")
-		if n, err := strconv.Atoi(line); err == nil {
+		if n, err := strconv.Atoi(host.StatusField(string(b), "Tgid")); err == nil {
 			pid = n
 		}
 	}

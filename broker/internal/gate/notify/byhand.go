@@ -7,11 +7,11 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/gate/names"
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // NeedsTree is why a second name or a socket is not made beside what is granted name by name.
@@ -102,11 +102,8 @@ func (r *request) parent(o *object) (fd int, err error) {
 func (r *request) mode(arg int) uint32 {
 	mask := uint64(0o077)
 	b, _ := os.ReadFile("/proc/" + strconv.FormatUint(uint64(r.n.pid), 10) + "/status")
-	if _, rest, ok := strings.Cut(string(b), "\nUmask:\t"); ok {
-		line, _, _ := strings.Cut(rest, "\n")
-		if m, err := strconv.ParseUint(line, 8, 32); err == nil {
-			mask = m
-		}
+	if m, err := strconv.ParseUint(host.StatusField(string(b), "Umask"), 8, 32); err == nil {
+		mask = m
 	}
 	return uint32(r.n.args[arg]&0o777) &^ uint32(mask)
 }

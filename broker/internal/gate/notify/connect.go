@@ -7,11 +7,12 @@ import (
 	"encoding/binary"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/host"
 )
 
 // maxAddress is sizeof(struct sockaddr_storage).
@@ -212,9 +213,7 @@ func groupOf(tid uint32) int {
 	if err != nil {
 		return -1
 	}
-	_, rest, _ := strings.Cut(string(b), "\nTgid:\t")
-	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.Atoi(line)
+	n, err := strconv.Atoi(host.StatusField(string(b), "Tgid"))
 	if err != nil {
 		return -1
 	}
