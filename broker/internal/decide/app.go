@@ -15,7 +15,8 @@ type BaseDirs struct{ Config, Data, State, Cache string }
 // project's .env may have set it, and what is in it is no program's own.
 func Bases(v policy.Vars) BaseDirs {
 	usual := func(dir string) string {
-		if !path.IsAbs(dir) || pathname.Within(v.Home, dir) || v.Project != "" && (pathname.Within(v.Project, dir) || pathname.Within(dir, v.Project)) {
+		inProject := v.Project != "" && (pathname.Within(v.Project, dir) || pathname.Within(dir, v.Project))
+		if !path.IsAbs(dir) || pathname.Within(v.Home, dir) || inProject {
 			return ""
 		}
 		return dir

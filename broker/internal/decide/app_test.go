@@ -13,7 +13,8 @@ func TestOffer(t *testing.T) {
 	runs := func(_ int, exe, program string) bool { return exe == program && exe != "/h/project/vi" }
 	env := Env{Bases: BaseDirs{Config: "/h/.config", Data: "/h/.data", State: "/h/.state", Cache: "/h/.cache"}, Runs: runs,
 		Acts: func(p string) string {
-			return map[bool]string{true: "a shell runs it"}[pathname.Within(p, "/h/.cache/zsh") || pathname.Within(p, "/h/.config/zsh")]
+			zsh := pathname.Within(p, "/h/.cache/zsh") || pathname.Within(p, "/h/.config/zsh")
+			return map[bool]string{true: "a shell runs it"}[zsh]
 		}}
 	read := []string{"/h/.config/vi", "/h/.data/vi"}
 	write := []string{"/h/.cache/vi", "/h/.state/vi"}
