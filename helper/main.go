@@ -69,7 +69,8 @@ func launch() {
 	permitted(p)
 	must(reduce(c), wire.NotReduced)
 	limits(p, c) // the first file is opened here
-	must(stage.Direct(p, c.uid, c.gid, wire.FD, tail, c.slot, std, before), wire.NotStarted)
+	must(stage.Direct(p, stage.DirectStart{UID: c.uid, GID: c.gid, Sock: wire.FD, Tail: tail, Slot: c.slot, Std: std,
+		Before: before}), wire.NotStarted)
 }
 
 // roles gives each descriptor of the request its role: the tail, which is process 1's alone to look into, and

@@ -103,18 +103,24 @@ func (c *Compiler) letGo() {
 	c.T.Call(unix.SYS_MMAP, TailAt, TailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
 }
 
-// Direct is the helper's way of starting a sandbox for uid and gid: process 1 reports to the broker on sock itself, and
-// when this function returns either it holds no privilege any more or there is none. The caller must be
-// locked to a thread that has DirectCaps, and must exit afterwards: while process 1 is privileged, the
-// end of this process is its end. What comes then is in the file of the descriptor tail, and nobody's but process 1
-// looks into it.
-// Process 1 keeps slot open until it is the caller's, who is charged for it from then on. With before, the network
-// namespace that the thread came from, it is in a new one already.
-func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, before int) error {
+// DirectStart is for whom Direct starts a sandbox, and with which of the helper's descriptors.
+type DirectStart struct {
+	UID, GID uint32
+	Sock     int   // the broker's socket, on which process 1 reports itself
+	Tail     int   // the file of what comes when no privilege is left: nobody but process 1 looks into it
+	Slot     int   // kept open by process 1 until it is the caller's, who is charged for it from then on
+	Std      Stdio // of the program
+	Before   int   // the network namespace from which the thread has come into a new one; -1: it has not
+}
+
+// Direct is the helper's way of starting a sandbox. When it returns either process 1 holds no privilege any more or
+// there is none. The caller must be locked to a thread that has DirectCaps, and must exit afterwards: while process 1 is
+// privileged, the end of this process is its end.
+func Direct(s *plan.Setup, d DirectStart) error {
 	flags := CloneFlags(s.Namespaces)
-	if before >= 0 {
+	if d.Before >= 0 {
 		if flags&unix.CLONE_NEWNET == 0 {
-			if err := unix.Setns(before, unix.CLONE_NEWNET); err != nil {
+			if err := unix.Setns(d.Before, unix.CLONE_NEWNET); err != nil {
 				return fmt.Errorf("going back to the network before: %w", err)
 			}
 		}
@@ -124,7 +130,7 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	if err != nil {
 		return fmt.Errorf("making the tether: %w", err)
 	}
-	fds, closeMoved, err := MoveAway([]int{sock, tether[1], tail, slot, std[0], std[1], std[2]})
+	fds, closeMoved, err := MoveAway([]int{d.Sock, tether[1], d.Tail, d.Slot, d.Std[0], d.Std[1], d.Std[2]})
 	if err != nil {
 		return err
 	}
@@ -134,7 +140,7 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	}
 	b.control.Init()
 	setup := &tape.Tape{Ops: b.setup[:0], Fixed: true, Arena: tape.NewArena(b.data[:])}
-	c := &Compiler{Setup: s, T: setup, d: &direct{fds[1], fds[2], fds[3], uid, gid}}
+	c := &Compiler{Setup: s, T: setup, d: &direct{fds[1], fds[2], fds[3], d.UID, d.GID}}
 	if err := c.Build(fds[0], Stdio(fds[4:])); err != nil {
 		return err
 	}
@@ -154,7 +160,7 @@ func Direct(s *plan.Setup, uid, gid uint32, sock, tail, slot int, std Stdio, bef
 	}
 	closeMoved()
 	unix.Close(tether[1])
-	err = (wire.Report{Kind: wire.Started, A: int64(pid)}).Send(sock, pidfd)
+	err = (wire.Report{Kind: wire.Started, A: int64(pid)}).Send(d.Sock, pidfd)
 	if err == nil {
 		err = unix.Sendto(tether[0], []byte{1}, unix.MSG_NOSIGNAL, nil)
 	}

@@ -69,35 +69,41 @@ func (c *Change) patch(w *bytes.Buffer, dir string, whole bool) error {
 	if c.Op == Mode || c.Attributes {
 		return nil
 	}
-	return c.patchText(w, gitName("a/"+from), gitName("b/"+p), old, now, whole)
+	return c.patchText(w, side{gitName("a/" + from), old}, side{gitName("b/" + p), now}, whole)
 }
 
-// patchText shows what of the contents changed; old and now say whether there are any, an and bn are their names.
-func (c *Change) patchText(w *bytes.Buffer, an, bn string, old, now, whole bool) error {
-	a, err := c.text(old, false)
+// side is a file before or after a change, as a patch names it.
+type side struct {
+	name  string
+	there bool
+}
+
+// patchText shows what of the contents changed, of what is no text only if the whole is wanted.
+func (c *Change) patchText(w *bytes.Buffer, was, is side, whole bool) error {
+	a, err := c.text(was.there, false)
 	if err != nil {
 		return err
 	}
-	b, err := c.text(now, true)
+	b, err := c.text(is.there, true)
 	if err != nil {
 		return err
 	}
-	if !old {
-		an = "/dev/null"
+	if !was.there {
+		was.name = "/dev/null"
 	}
-	if !now {
-		bn = "/dev/null"
+	if !is.there {
+		is.name = "/dev/null"
 	}
 	data := bytes.IndexByte(a, 0) >= 0 || bytes.IndexByte(b, 0) >= 0
 	if a == nil || b == nil || data && !whole {
-		fmt.Fprintf(w, "Binary files %s and %s differ\n", an, bn)
+		fmt.Fprintf(w, "Binary files %s and %s differ\n", was.name, is.name)
 		return nil
 	}
 	if data {
-		if !old {
+		if !was.there {
 			a = nil
 		}
-		if !now {
+		if !is.there {
 			b = nil
 		}
 		return gitBinary(w, a, b)
@@ -105,7 +111,7 @@ func (c *Change) patchText(w *bytes.Buffer, an, bn string, old, now, whole bool)
 	if len(a) == 0 && len(b) == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "--- %s\n+++ %s\n", an, bn)
+	fmt.Fprintf(w, "--- %s\n+++ %s\n", was.name, is.name)
 	hunks(w, compare(lines(a), lines(b)))
 	return nil
 }

@@ -24,18 +24,24 @@ func engineNamed(name string) engine {
 	return engine{} // no container
 }
 
-// engineOptions says which options of a container's engine give the native backend: covered says that its /proc is
-// covered in places, refused that its filter refuses namespaces, fuse that /dev/fuse is there.
-func engineOptions(name string, covered, refused, fuse bool) string {
+// engineLacks is what a container lacks for the native backend.
+type engineLacks struct {
+	proc       bool // its /proc is covered in places
+	namespaces bool // its filter refuses them
+	fuse       bool // there is no /dev/fuse
+}
+
+// engineOptions says which options of a container's engine give the native backend.
+func engineOptions(name string, l engineLacks) string {
 	e := engineNamed(name)
 	var out []string
-	if covered {
+	if l.proc {
 		out = append(out, e.proc)
 	}
-	if refused {
+	if l.namespaces {
 		out = append(out, e.filters)
 	}
-	if !fuse {
+	if l.fuse {
 		out = append(out, e.fuse)
 	}
 	if len(out) == 0 {

@@ -151,7 +151,8 @@ func (t *term) tryNamespaces(facts host.Facts) (f finding, sameName bool) {
 			f.Says, f.Fix = old.Error(), ""
 		case engine != "" && errors.Is(launch.Unavailable(err), launch.ErrUnavailable):
 			covered := facts.ProcCovered()
-			f.Fix = engineOptions(engine, covered, !covered || !stopped || fault.Step == "cloning", facts.Fuse)
+			f.Fix = engineOptions(engine, engineLacks{proc: covered, fuse: !facts.Fuse,
+				namespaces: !covered || !stopped || fault.Step == "cloning"})
 		case stopped && f.Fix == "":
 			f.Fix = host.UserNamespaceHint()
 		}

@@ -87,7 +87,8 @@ func TestEngineOptions(t *testing.T) {
 		"docker": "--security-opt systempaths=unconfined --device /dev/fuse;",
 		"kubernetes": "hostUsers: false and securityContext.procMount: Unmasked, a device plugin that gives the pod " +
 			"/dev/fuse;"} {
-		got, device := engineOptions(name, true, false, false), strings.TrimPrefix(fuseOption(name), name+" run ")
+		got := engineOptions(name, engineLacks{proc: true, fuse: true})
+		device := strings.TrimPrefix(fuseOption(name), name+" run ")
 		if !strings.Contains(got, "of "+name+": "+want) || !strings.Contains(got, device+";") {
 			t.Errorf("%s\n%s", got, device)
 		}
@@ -95,7 +96,7 @@ func TestEngineOptions(t *testing.T) {
 	if got := fuseOption(""); got != "" {
 		t.Error(got)
 	}
-	if got := engineOptions("docker", false, false, true); !strings.HasPrefix(got, "a kernel that lets") {
+	if got := engineOptions("docker", engineLacks{}); !strings.HasPrefix(got, "a kernel that lets") {
 		t.Error(got)
 	}
 }

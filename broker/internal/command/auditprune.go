@@ -78,7 +78,7 @@ func (t *Term) auditPrune(q *pruneRequest, words []string) int {
 	if err != nil {
 		return t.Fail(err)
 	}
-	list, err := t.prune(logs, dir, sessions, time.Now().Add(-limit), q.all, q.dryRun)
+	list, err := t.prune(q, logs, dir, sessions, time.Now().Add(-limit))
 	if q.json && err != nil {
 		return t.Fail(err)
 	}
@@ -97,7 +97,8 @@ func (t *Term) auditPrune(q *pruneRequest, words []string) int {
 }
 
 // prune removes those of the logs that ended before the moment. Each is on record before it goes.
-func (t *Term) prune(logs []string, dir, sessions string, before time.Time, all, dry bool) (list []pruned, err error) {
+func (t *Term) prune(q *pruneRequest, logs []string, dir, sessions string, before time.Time) (list []pruned,
+	err error) {
 	var w *audit.Writer
 	defer func() {
 		if w == nil {
@@ -119,9 +120,9 @@ func (t *Term) prune(logs []string, dir, sessions string, before time.Time, all,
 		switch {
 		case v.Status == "running":
 			x.Why = audit.ErrRunning.Error()
-		case v.Status != "ok" && !all:
+		case v.Status != "ok" && !q.all:
 			x.Why = "it is " + v.Status + "; --all removes such as well"
-		case dry:
+		case q.dryRun:
 		default:
 			if w == nil {
 				if w, err = audit.Create(dir, "prune-"+session.NewID(), audit.Options{Start: audit.Event{UID: os.Getuid(),

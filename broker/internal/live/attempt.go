@@ -401,5 +401,6 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 	}
 	accesses, labels := x.approvals.told()
 	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit,
-		Report: report.Summarize(x.s.ID, accesses, x.refusals, x.left(), labels, res.Status, res.TimedOut)}
+		Report: report.Summarize(report.Ended{SID: x.s.ID, Status: res.Status, TimedOut: res.TimedOut,
+			Accesses: accesses, Refused: x.refusals, Left: x.left(), Labels: labels})}
 }

@@ -60,20 +60,25 @@ func into(field func(name string) any) func(name string, v any) {
 	return func(name string, v any) { reflect.ValueOf(field(name)).Elem().Set(reflect.ValueOf(v)) }
 }
 
-// takeNamed takes over a layer's tables of a section. A later layer replaces the whole of one, but not the
-// organisation's where the key that chooses among them is final. Those of a project are left out where ignored says
-// why.
-func takeNamed[T any](m *merger, l *Layer, section, choice, ignored string, from map[string]T, to *map[string]T,
-	origin func(T) Origin) {
-	lock, locked := m.e.Locked[choice]
+// tables is a section of tables with names.
+type tables[T any] struct {
+	section   string
+	choice    string // the key that chooses among them, "" if there is none
+	noProject string // why those of a project are left out, "" if they are not
+	origin    func(T) Origin
+}
+
+// merge takes over a layer's. A later one replaces the whole of a table, but not the organisation's if choice is final.
+func (x tables[T]) merge(m *merger, l *Layer, from map[string]T, to *map[string]T) {
+	lock, locked := m.e.Locked[x.choice]
 	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if l.Scope == ScopeProject && ignored != "" {
-			m.notice(NoticeWidening, section+"."+name, origin(from[name]), "ignored: "+ignored)
+		if l.Scope == ScopeProject && x.noProject != "" {
+			m.notice(NoticeWidening, x.section+"."+name, x.origin(from[name]), "ignored: "+x.noProject)
 			continue
 		}
-		if was, has := (*to)[name]; locked && has && origin(was).Scope == ScopeOrg {
-			m.notice(NoticeLocked, section+"."+name, origin(from[name]), "ignored: it is the organisation's, and "+
-				lock.String()+" has made "+choice+" final")
+		if was, has := (*to)[name]; locked && has && x.origin(was).Scope == ScopeOrg {
+			m.notice(NoticeLocked, x.section+"."+name, x.origin(from[name]), "ignored: it is the organisation's, and "+
+				lock.String()+" has made "+x.choice+" final")
 			continue
 		}
 		if *to == nil {
@@ -89,16 +94,16 @@ func (m *merger) named(l *Layer) {
 	if m.trusted {
 		untrusted = ""
 	}
-	takeNamed(m, l, "mcp", "", untrusted, l.Servers, &m.e.Servers, func(s Server) Origin { return s.Origin })
+	tables[Server]{"mcp", "", untrusted, func(s Server) Origin { return s.Origin }}.merge(m, l, l.Servers, &m.e.Servers)
 	// a project's would say where a secret of the user's goes
 	const own = "where a credential goes is said in your own settings or the organisation's"
-	takeNamed(m, l, "credential", "network.with", own, l.Credentials, &m.e.Credentials,
-		func(c Credential) Origin { return c.Origin })
-	takeNamed(m, l, "endpoint", "network.endpoints", own, l.Endpoints, &m.e.Endpoints,
-		func(e Endpoint) Origin { return e.Origin })
+	tables[Credential]{"credential", "network.with", own, func(c Credential) Origin { return c.Origin }}.merge(m, l,
+		l.Credentials, &m.e.Credentials)
+	tables[Endpoint]{"endpoint", "network.endpoints", own, func(e Endpoint) Origin { return e.Origin }}.merge(m, l,
+		l.Endpoints, &m.e.Endpoints)
 	// a project's would run with what its author chooses
 	const mine = "what a tool may do is said in your own settings or the organisation's"
-	takeNamed(m, l, "tool", "", mine, l.Tools, &m.e.Tools, func(t Tool) Origin { return t.Origin })
+	tables[Tool]{"tool", "", mine, func(t Tool) Origin { return t.Origin }}.merge(m, l, l.Tools, &m.e.Tools)
 }
 
 func bothKeys[T any](a, b map[string]T) []string {

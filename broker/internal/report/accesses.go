@@ -258,13 +258,23 @@ type Report struct {
 // Refused says whether anything was refused.
 func (r *Report) Refused() bool { return len(r.Blocked)+len(r.Calls) > 0 }
 
-// Summarize says after a run what was refused and asked; left is what the session left that somebody may run outside,
-// or that is not where it was written, and labels those that it carries.
-func Summarize(sid string, p *Accesses, refused *Refusals, left, labels []string, status int, timedOut bool) *Report {
-	calls := refused.summary()
-	out := &Report{SID: sid, Status: status, TimedOut: timedOut, Blocked: []Access{}, Asked: []Access{},
-		Calls: append([]string{}, refused.calls()...), Left: append([]string{}, left...)}
-	kept, _ := refused.all()
+// Ended is a session that has ended.
+type Ended struct {
+	SID      string
+	Status   int // the exit status
+	TimedOut bool
+	Accesses *Accesses
+	Refused  *Refusals
+	Left     []string // what somebody may run outside, or what is not where it was written
+	Labels   []string // that the session carries
+}
+
+// Summarize says after a run what was refused and asked.
+func Summarize(s Ended) *Report {
+	p, calls := s.Accesses, s.Refused.summary()
+	out := &Report{SID: s.SID, Status: s.Status, TimedOut: s.TimedOut, Blocked: []Access{}, Asked: []Access{},
+		Calls: append([]string{}, s.Refused.calls()...), Left: append([]string{}, s.Left...)}
+	kept, _ := s.Refused.all()
 	for _, r := range kept {
 		if r.Path != "" && !r.Silent {
 			out.Blocked = append(out.Blocked, Access{Op: r.Op, Path: r.Path, Exe: r.Exe, PID: r.PID, Reason: r.Reason,
@@ -281,8 +291,8 @@ func Summarize(sid string, p *Accesses, refused *Refusals, left, labels []string
 	}
 	out.More = p.more
 	p.mu.Unlock()
-	out.Lines = slices.Concat(p.lines(), calls, left)
-	for _, label := range labels {
+	out.Lines = slices.Concat(p.lines(), calls, s.Left)
+	for _, label := range s.Labels {
 		out.Lines = append(out.Lines, "labels: the session carries "+label)
 	}
 	return out

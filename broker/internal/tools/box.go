@@ -138,9 +138,8 @@ func (k *killer) end() {
 // errBox is what a caller is told, who is not to know more.
 var errBox = errors.New("its sandbox could not be built: the session's record says why")
 
-// inBox runs a call in a box. One that is ended takes what it has left behind with it.
-func (c *Calls) inBox(ctx context.Context, b *box, t *Tool, pid int, cmd client.Command, x *streams,
-	out, errs output) (int, error) {
+// runInBox runs argv in a box. A call that is ended takes what it has left behind with it.
+func (c *Calls) runInBox(ctx context.Context, b *box, r *running, argv []string) (int, error) {
 	retire := false
 	defer func() { c.leave(b, retire) }()
 	select {
@@ -152,7 +151,7 @@ func (c *Calls) inBox(ctx context.Context, b *box, t *Tool, pid int, cmd client.
 		retire = true
 		return refused, errBox
 	}
-	if err := c.Hears(ctx, pid, t, b.Box.SID); err != nil {
+	if err := c.Hears(ctx, r.call.PID, r.tool, b.Box.SID); err != nil {
 		return refused, err
 	}
 	p, err := c.Find(b.Box.SID)
@@ -163,9 +162,9 @@ func (c *Calls) inBox(ctx context.Context, b *box, t *Tool, pid int, cmd client.
 	defer p.Close()
 	k := &killer{p: p}
 	defer context.AfterFunc(ctx, k.kill)()
-	cmd.NoLinks, cmd.Stdout, cmd.Stderr, cmd.Started = true, out, errs, k.started
-	if t.Stdin {
-		cmd.Stdin = x
+	cmd := client.Command{Argv: argv, Dir: r.call.Dir, NoLinks: true, Stdout: r.out, Stderr: r.errs, Started: k.started}
+	if r.tool.Stdin {
+		cmd.Stdin = r.in
 	}
 	end, err := p.Run(cmd)
 	retire = ctx.Err() != nil || err != nil

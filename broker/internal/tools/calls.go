@@ -145,7 +145,7 @@ func (c *Calls) carryOut(ctx context.Context, q Call, x *streams) End {
 	out := output{x, frameOutput, int64(t.MaxOutput()), func() { cancel(errOutput) }}
 	errs := out
 	errs.kind = frameErrors
-	status, err := c.run(ctx, t, q, x, out, errs)
+	status, err := c.run(ctx, &running{&t, q, x, out, errs})
 	end := ended(ctx, &t, status, err)
 	_ = c.note(q, "end", string(end.Message), audit.KV{K: "status", V: strconv.Itoa(end.Status)},
 		audit.KV{K: "input", V: strconv.FormatInt(x.in.Load(), 10)},
@@ -211,21 +211,29 @@ func (c *Calls) unfit(t *Tool, q Call) string {
 	return ""
 }
 
+// running is a call that was allowed: of which tool, and where its input and output go.
+type running struct {
+	tool      *Tool
+	call      Call
+	in        *streams
+	out, errs output
+}
+
 // run runs the tool, and returns its exit status, or why there is none.
-func (c *Calls) run(ctx context.Context, t Tool, q Call, x *streams, out, errs output) (int, error) {
+func (c *Calls) run(ctx context.Context, r *running) (int, error) {
+	t, q := r.tool, r.call
 	if t.On == policy.OnSpawn {
 		narrowed, argv, err := c.Session.Narrowed(t.Name, c.Project, q.Args)
 		if err != nil {
 			return refused, err
 		}
-		return c.inBox(ctx, c.spawn(narrowed), &t, q.PID, client.Command{Argv: argv, Dir: q.Dir}, x, out, errs)
+		return c.runInBox(ctx, c.spawn(narrowed), r, argv)
 	}
 	args := slices.Concat(t.Command[1:], q.Args)
 	if t.On == policy.OnHost {
-		return onHost(ctx, t, args, q.Dir, c.Env, x, out, errs)
+		return runOnHost(ctx, r, args, c.Env)
 	}
-	cmd := client.Command{Argv: append([]string{t.Program()}, args...), Dir: q.Dir}
-	return c.inBox(ctx, c.enter(t), &t, q.PID, cmd, x, out, errs)
+	return c.runInBox(ctx, c.enter(*t), r, append([]string{t.Program()}, args...))
 }
 
 // ended words how a call ended.

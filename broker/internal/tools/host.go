@@ -17,25 +17,24 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 )
 
-// onHost runs a call in no sandbox: env is all that it has, dir is reached without following a link.
-func onHost(ctx context.Context, t Tool, args []string, dir string, env []string, x *streams, out, errs output) (int,
-	error) {
-	d, err := host.OpenPlain(dir, unix.O_PATH|unix.O_DIRECTORY)
+// runOnHost runs a call in no sandbox: env is all that it has, its directory is reached without following a link.
+func runOnHost(ctx context.Context, r *running, args, env []string) (int, error) {
+	d, err := host.OpenPlain(r.call.Dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return refused, fmt.Errorf("entering directory %s: %w", dir, err)
+		return refused, fmt.Errorf("entering directory %s: %w", r.call.Dir, err)
 	}
 	defer unix.Close(d)
-	cmd := t.program.Command(args...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = env, "/proc/self/fd/"+strconv.Itoa(d), out, errs
+	cmd := r.tool.program.Command(args...)
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = env, "/proc/self/fd/"+strconv.Itoa(d), r.out, r.errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second // for what still holds its output when it has ended
-	if t.Stdin {
+	if r.tool.Stdin {
 		w, err := cmd.StdinPipe()
 		if err != nil {
 			return refused, err
 		}
 		go func() {
-			_, _ = io.Copy(w, x)
+			_, _ = io.Copy(w, r.in)
 			w.Close()
 		}()
 	}
