@@ -213,7 +213,7 @@ func (p *pipes) copy(i int) {
 }
 
 func (p *pipes) finish() {
-	p.settle()
+	p.endLoan()
 	for i := 1; i < 3; i++ {
 		if p.ours[i] != nil {
 			_ = p.ours[i].SetReadDeadline(time.Unix(1, 0))
@@ -222,15 +222,15 @@ func (p *pipes) finish() {
 	p.wg.Wait()
 }
 
-// settle has who reads the caller's pipe next find what the program has left.
-func (p *pipes) settle() {
-	p.loan.Settle()
+// endLoan has who reads the caller's pipe next find what the program has left.
+func (p *pipes) endLoan() {
+	p.loan.End()
 	p.loan = nil
 }
 
 // close lets go of what is left; the one that is written to belongs to whoever copies.
 func (p *pipes) close() {
-	p.settle()
+	p.endLoan()
 	for i := range p.ours {
 		if p.theirs[i] != nil {
 			p.theirs[i].Close()

@@ -92,7 +92,7 @@ func (t *Turn) Ended() bool {
 // Kept is what was sealed last. Where somebody died before he had kept what he had announced, the mark is put right.
 func (t *Turn) Kept() (sealed []byte, m Mark, err error) {
 	err = t.change(func() error {
-		sealed, m, err = t.settle()
+		sealed, m, err = t.readKept()
 		return err
 	})
 	return sealed, m, err
@@ -141,8 +141,8 @@ func removed(file string) error {
 	return nil
 }
 
-// settle reads what is kept, and has the mark say so.
-func (t *Turn) settle() ([]byte, Mark, error) {
+// readKept reads what is kept, and has the mark say so.
+func (t *Turn) readKept() ([]byte, Mark, error) {
 	var sealed []byte
 	f, err := os.OpenFile(t.sealed, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err == nil {

@@ -114,8 +114,8 @@ func refusal(why string) decide.Verdict {
 	return decide.Verdict{Errno: int(syscall.EACCES), Reason: why}
 }
 
-// Stands decides like Ask as far as nobody is needed for it, and records nothing.
-func (a *Arbiter) Stands(q decide.Ask) decide.Verdict {
+// Current decides like Ask as far as nobody is needed for it, and records nothing.
+func (a *Arbiter) Current(q decide.Ask) decide.Verdict {
 	a.refresh()
 	env, closed := a.environment()
 	if closed {

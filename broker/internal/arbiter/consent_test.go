@@ -94,7 +94,7 @@ func TestSeveralFilesAreTheseFiles(t *testing.T) {
 		}
 		var open []string
 		for _, p := range append(files("/h/n/f%d"), "/h/n/other", "/h/n/deep/.env", "/h/m") {
-			if a.Stands(read(p)).Decision == decide.Allow {
+			if a.Current(read(p)).Decision == decide.Allow {
 				open = append(open, p)
 			}
 		}
@@ -128,7 +128,7 @@ func TestWhoJoinsLaterIsShownOrAskedApart(t *testing.T) {
 	if err := a.Queue().Answer(q.ID, answer); err == nil {
 		t.Error("the question as it was before was answered")
 	}
-	if v := a.Stands(read("/h/n/.env")); v.Decision == decide.Allow {
+	if v := a.Current(read("/h/n/.env")); v.Decision == decide.Allow {
 		t.Errorf("%+v", v)
 	}
 	for _, q := range now {

@@ -48,7 +48,7 @@ func TestUndoIsTheWholeAnswer(t *testing.T) {
 		probes := []decide.Ask{read("/h/n/a"), read("/h/n/b"), read("/h/n/d/e"), read("/h/kept"), read("/h/m")}
 		decisions := func() (out []decide.Decision) {
 			for _, p := range probes {
-				out = append(out, a.Stands(p).Decision)
+				out = append(out, a.Current(p).Decision)
 			}
 			return out
 		}

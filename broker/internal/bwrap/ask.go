@@ -23,9 +23,9 @@ type Asks interface {
 	Unaskable(why string)
 	// Covered are the host's paths that nobody inside reaches: who did could answer himself.
 	Covered() []string
-	// Asking serves what is shown after a yes. It owns fd. Read and write are what the words show of the host.
-	Asking(c *child.Child, p *plan.Plan, read, write []string, record arbiter.Recorder, sid string, places []askfs.Place,
-		fd int) error
+	// ServeAsked serves what is shown after a yes. It owns fd. Read and write are what the words show of the host.
+	ServeAsked(c *child.Child, p *plan.Plan, read, write []string, record arbiter.Recorder, sid string,
+		places []askfs.Place, fd int) error
 	// Lost ends it, and says what could not be asked about.
 	Lost() []audit.Event
 }

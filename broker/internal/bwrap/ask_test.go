@@ -28,7 +28,7 @@ func (a *asker) Askable() error       { return a.cannot }
 func (a *asker) Unaskable(why string) { a.told = append(a.told, why) }
 func (a *asker) Covered() []string    { return a.covered }
 func (a *asker) Lost() []audit.Event  { return nil }
-func (a *asker) Asking(*child.Child, *plan.Plan, []string, []string, arbiter.Recorder, string, []askfs.Place,
+func (a *asker) ServeAsked(*child.Child, *plan.Plan, []string, []string, arbiter.Recorder, string, []askfs.Place,
 	int) error {
 	return nil
 }

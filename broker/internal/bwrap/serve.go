@@ -24,7 +24,7 @@ func (m *monitor) serve(c *child.Child, at *plan.Mount, fd int) (err error) {
 	p := m.plan
 	if at.Kind == plan.AskServer {
 		read, write := shown(m.r.ops)
-		return m.asks.Asking(c, p, read, write, m.record, Name+"-"+m.record.id, places(p), fd)
+		return m.asks.ServeAsked(c, p, read, write, m.record, Name+"-"+m.record.id, places(p), fd)
 	}
 	var o gatefs.Options
 	t := treeOf(p, at)

@@ -39,13 +39,13 @@ func (t *term) env(words []string) int {
 	if n == len(words) {
 		return t.fail(option.Wrong("no command is given", "sbx env NAME=VALUE run -- CMD"))
 	}
-	t.settle(words[:n])
+	t.adoptEnv(words[:n])
 	return t.dispatch(words[n:])
 }
 
-// settle has all of this process go by own: also what asks for a variable without being given the environment.
-func (t *term) settle(own []string) {
-	t.own, t.settled = host.Settle(t.own, own), true
+// adoptEnv has all of this process go by own: also what asks for a variable without being given the environment.
+func (t *term) adoptEnv(own []string) {
+	t.own, t.settled = host.OverrideEnv(t.own, own), true
 	os.Clearenv()
 	for _, e := range t.own {
 		name, value, _ := strings.Cut(e, "=")

@@ -92,8 +92,8 @@ func (m *Meter) Stats() (control.Metrics, error) {
 	return out, nil
 }
 
-// Told counts questions and answers.
-func (m *Meter) Told(ev prompt.Event) {
+// Count counts questions and answers.
+func (m *Meter) Count(ev prompt.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch ev.Kind {

@@ -37,7 +37,7 @@ type conn struct {
 	writing bool   // jobs that are not in out any more are being written
 	ending  bool   // nothing is added any more; close when out is empty
 	held    []byte // lines that wait for the end of an answer
-	holding bool
+	corked  bool
 	closing bool // ending, as soon as the answer that is carried out has been told
 	wake    chan struct{}
 	execs   map[int]bool // what was started for this client and runs
@@ -67,15 +67,15 @@ func (c *conn) send(line []byte) { c.push(job{line: line}) }
 func (c *conn) push(j job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ending || c.told(j.id) {
+	if c.ending || c.wasListed(j.id) {
 		j.drop()
 		return
 	}
-	if c.holding && j.file == nil && !j.open && len(c.held) < MaxLine {
+	if c.corked && j.file == nil && !j.open && len(c.held) < MaxLine {
 		c.held = append(c.held, j.line...)
 		return
 	}
-	c.release()
+	c.writeHeld()
 	c.put(j)
 }
 
@@ -117,25 +117,25 @@ func (c *conn) direct(j *job) bool {
 	return len(j.line) == 0
 }
 
-// hold keeps lines back until let, so that a client that has answered is woken once for the event and the reply.
-func (c *conn) hold() {
+// cork keeps lines back until uncork, so that a client that has answered is woken once for the event and the reply.
+func (c *conn) cork() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holding = true
+	c.corked = true
 }
 
-func (c *conn) let() {
+func (c *conn) uncork() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holding = false
-	if c.release(); c.closing {
+	c.corked = false
+	if c.writeHeld(); c.closing {
 		c.ending = true
 		c.signal()
 	}
 }
 
-// release writes what was held, in its order. c.mu is held.
-func (c *conn) release() {
+// writeHeld writes what was held, in its order. c.mu is held.
+func (c *conn) writeHeld() {
 	if len(c.held) == 0 {
 		return
 	}
@@ -155,10 +155,10 @@ func (c *conn) signal() {
 func (c *conn) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closing = true; c.holding {
+	if c.closing = true; c.corked {
 		return
 	}
-	c.release()
+	c.writeHeld()
 	c.ending = true
 	c.signal()
 }
@@ -210,9 +210,9 @@ func (c *conn) write() {
 	}
 }
 
-// told says whether the client has read the question already, in the list of those that were open when it came. c.mu is
-// held.
-func (c *conn) told(id string) bool {
+// wasListed says whether the client has read the question already, in the list of those that were open when it came.
+// c.mu is held.
+func (c *conn) wasListed(id string) bool {
 	told := c.listed[id]
 	delete(c.listed, id)
 	return told
@@ -224,7 +224,7 @@ func (c *conn) run(j job) error {
 	}
 	if j.id != "" {
 		c.mu.Lock()
-		told := c.told(j.id)
+		told := c.wasListed(j.id)
 		c.mu.Unlock()
 		if told {
 			return nil
@@ -275,7 +275,7 @@ func (c *conn) obey(cmd *Command) *Error {
 	case "hello":
 		return c.hello(cmd)
 	case "cmd.approve", "cmd.deny":
-		defer c.let()
+		defer c.uncork()
 		return c.answer(cmd)
 	case "cmd.pending":
 		c.push(job{open: true, tell: true})

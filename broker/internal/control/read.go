@@ -81,6 +81,6 @@ func (c *conn) answer(cmd *Command) *Error {
 	if c.s.h.Answer == nil {
 		return notHere(cmd)
 	}
-	c.hold()
+	c.cork()
 	return c.reply(cmd, c.s.h.Answer(cmd.ID, a))
 }

@@ -302,7 +302,7 @@ func (g *Grants) follow(in *os.File, ready chan<- proxied.Report) {
 	defer close(g.ended)
 	defer g.closeLogins()
 	defer in.Close()
-	if err := g.hear(in, ready); err != nil {
+	if err := g.readReports(in, ready); err != nil {
 		_ = g.proc.Kill() // it would wait until somebody reads on
 		g.by.Warn("sbx-proxy was ended, because what it reports cannot be read: " + err.Error())
 	}

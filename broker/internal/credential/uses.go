@@ -17,8 +17,8 @@ import (
 // maxReport bounds a line of sbx-proxy's.
 const maxReport = 1 << 20
 
-// hear carries out what sbx-proxy reports.
-func (g *Grants) hear(in io.Reader, ready chan<- proxied.Report) error {
+// readReports carries out what sbx-proxy reports.
+func (g *Grants) readReports(in io.Reader, ready chan<- proxied.Report) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxReport)
 	for lines.Scan() {

@@ -116,7 +116,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 	}
 	o.proxies(s, in)
 	if !by.Dynamic {
-		o.heard(store, in)
+		o.keepAccepting(store, in)
 		ending(store, time.Now(), in)
 	}
 	if by.Dynamic && (reach != policy.AllHosts || by.Labels) && (reach != policy.NoHosts || leadsIn(s)) {
@@ -254,7 +254,7 @@ func (o *Network) question(ctx context.Context, q decide.Ask) decide.Verdict {
 // stands says how a host would be decided about now, without asking.
 func (o *Network) stands(q decide.Ask) decide.Verdict {
 	if a := o.arb.Load(); a != nil {
-		return a.Stands(q)
+		return a.Current(q)
 	}
 	return decide.Verdict{Decision: decide.Allow} // nothing runs yet
 }

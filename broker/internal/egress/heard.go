@@ -14,9 +14,9 @@ import (
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
-// heard leaves of what is reachable only who may hear of the labels that the session carries from the start: nobody is
-// asked here. The rest is a loss.
-func (o *Network) heard(store policy.Store, in *planner.Input) {
+// keepAccepting leaves of what is reachable only who may hear of the labels that the session carries from the start:
+// nobody is asked here. The rest is a loss.
+func (o *Network) keepAccepting(store policy.Store, in *planner.Input) {
 	if len(in.Labels) == 0 {
 		return
 	}

@@ -81,7 +81,7 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 }
 
 // Standing takes over what the agent needs.
-func (g *Files) Standing(c *child.Child, _ *plan.Plan) { g.take(c, g.review) }
+func (g *Files) Standing(c *child.Child, _ *plan.Plan) { g.attachAgent(c, g.review) }
 
 // End settles what waits, and ends the agent.
 func (g *Files) End() {
@@ -206,7 +206,7 @@ func (g *Files) Secrecy(pid uint32, p string) grants.Secrecy {
 	if _, err := g.Mounter(); err != nil { // also: until there is an arbiter, whom a program may be ahead of
 		return grants.AskedFor
 	}
-	switch g.s.Arbiter.Stands(g.asking(grants.Request{PID: pid, Op: "open", Path: p})).Decision {
+	switch g.s.Arbiter.Current(g.asking(grants.Request{PID: pid, Op: "open", Path: p})).Decision {
 	case decide.Allow:
 		return grants.Shown
 	case decide.AskHuman:
@@ -233,7 +233,7 @@ func (g *Files) Habit(p string) bool {
 	if _, err := g.Mounter(); err != nil { // see Ask
 		return false
 	}
-	v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p})
+	v := g.s.Arbiter.Current(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p})
 	return v.Decision == decide.Deny && v.Silent
 }
 

@@ -53,8 +53,8 @@ func newGrounds(s *Session) *Grounds {
 // foreign knows what is asked about and mounted as a whole.
 func (g *Grounds) foreign() *host.Foreign { return g.s.In.Facts.Foreign }
 
-// take takes over what the agent needs, and has changed rules reviewed from now on.
-func (g *Grounds) take(c *child.Child, review func()) {
+// attachAgent takes over what the agent needs, and has changed rules reviewed from now on.
+func (g *Grounds) attachAgent(c *child.Child, review func()) {
 	user, inside := c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]
 	delete(c.Fds, plan.FdUserNS)
 	delete(c.Fds, plan.FdMountNS)
@@ -201,7 +201,7 @@ func (g *Grounds) byRule(why string) bool {
 // lists says whether the names of a directory would be granted now without a question.
 func (g *Grounds) lists(p string) bool {
 	q := decide.Ask{Op: "list", Kind: policy.KindPath, Path: p, Flags: []string{"dir"}}
-	return g.s.Arbiter.Stands(q).Decision == decide.Allow
+	return g.s.Arbiter.Current(q).Decision == decide.Allow
 }
 
 // given says whether rules still give what the plan mounts: as they were when it was made, by its own name, or by one
@@ -236,7 +236,7 @@ func (g *Grounds) verdict(name, p string, m grants.Mode) decide.Verdict {
 	if m == grants.RW {
 		q.Op = "write"
 	}
-	v := g.s.Arbiter.Stands(q)
+	v := g.s.Arbiter.Current(q)
 	if dir && !v.Whole && v.Decision == decide.Allow {
 		v.Decision = decide.AskHuman
 	}

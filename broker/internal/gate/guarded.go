@@ -193,13 +193,13 @@ func (g *Grounds) couldWrite(dir string) bool {
 // letsWrite says whether a directory may be written without a question.
 func (g *Grounds) letsWrite(dir string) bool {
 	q := decide.Ask{Op: "write", Kind: policy.KindPath, Path: dir, Flags: []string{"dir"}}
-	return g.s.Arbiter.Stands(q).Decision == decide.Allow
+	return g.s.Arbiter.Current(q).Decision == decide.Allow
 }
 
 // letsWriteIn says whether any name in a directory may be written without a question.
 func (g *Grounds) letsWriteIn(dir string) bool {
 	q := decide.Ask{Op: "write", Kind: policy.KindPath, Path: filepath.Join(dir, "a name that nobody asks for")}
-	return g.s.Arbiter.Stands(q).Decision == decide.Allow
+	return g.s.Arbiter.Current(q).Decision == decide.Allow
 }
 
 // shown tells of a directory that an answer has mounted for reading, unless that has failed.

@@ -61,7 +61,7 @@ func (g *Mounts) Standing(c *child.Child, p *plan.Plan) {
 		return
 	}
 	g.plan = p
-	g.take(c, g.review)
+	g.attachAgent(c, g.review)
 }
 
 // Join gives the engine what it mounts with.
@@ -70,7 +70,7 @@ func (g *Mounts) Join(n *Notify) {
 		n.Opener, n.Grafter, n.Answer, n.Live, n.Originals = g, g, g.answer, g, g.originals
 		n.Foreign = g.foreign()
 		if g.s.Rules.Settings.Sandbox.Stat == "type-only" {
-			n.TypeOnly = func(q decide.Ask) bool { return g.s.Arbiter.Stands(q).Decision != decide.Allow }
+			n.TypeOnly = func(q decide.Ask) bool { return g.s.Arbiter.Current(q).Decision != decide.Allow }
 		}
 	}
 }

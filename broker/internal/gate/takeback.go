@@ -140,6 +140,7 @@ func (g *Mounts) holds(p string, m mountGrant) bool {
 	if g.stands(p, m.mode) {
 		return true
 	}
-	return !m.dir && g.s.Arbiter.Stands(decide.Ask{Op: "exec", Kind: policy.KindExec, Path: p}).Decision == decide.Allow &&
+	exec := decide.Ask{Op: "exec", Kind: policy.KindExec, Path: p}
+	return !m.dir && g.s.Arbiter.Current(exec).Decision == decide.Allow &&
 		!g.s.Arbiter.RuledOut(decide.Ask{Op: "read", Kind: policy.KindPath, Path: p})
 }

@@ -19,7 +19,7 @@ import (
 
 // Temporary says whether what the session made at a path may be used and moved without a question.
 func (g *Grounds) Temporary(p string) bool {
-	v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p,
+	v := g.s.Arbiter.Current(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p,
 		Of: request.Originals(g.s.In, p, false)})
 	return v.Decision == decide.Allow
 }
@@ -34,7 +34,7 @@ func (g *Grounds) release(files []string, take func(string) error) {
 				covered = !request.Itself(g.plan, m)
 			}
 		}
-		if !covered && g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: f}).Decision == decide.Allow {
+		if !covered && g.s.Arbiter.Current(decide.Ask{Op: "write", Kind: policy.KindPath, Path: f}).Decision == decide.Allow {
 			g.warn(take(f))
 		}
 	}

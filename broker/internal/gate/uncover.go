@@ -40,7 +40,7 @@ func (g *Mounts) Unmount(p string) error {
 // with what lies below, and nothing there is hidden, guarded or somebody else's.
 func (g *Grounds) Moves(from, to string) bool {
 	for _, p := range [...]string{from, to} {
-		v := g.s.Arbiter.Stands(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p, Flags: []string{"dir"}})
+		v := g.s.Arbiter.Current(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p, Flags: []string{"dir"}})
 		if v.Decision != decide.Allow || !v.Whole || !g.s.View.Whole(p) || !g.mayWrite(p, false) || g.guardsWrite(p) != "" {
 			return false
 		}

@@ -44,7 +44,7 @@ func Feed(from io.Reader, to *os.File) *Loan {
 	return nil
 }
 
-// lend shows what comes from a pipe in another, until Settle, the end, or when nobody can read the other any more.
+// lend shows what comes from a pipe in another, until End, the end of both, or when nobody can read the other any more.
 // That one is the loan's from now on.
 func lend(from, to *os.File) (*Loan, error) {
 	if err := onePage(to); err != nil {
@@ -65,7 +65,7 @@ func lend(from, to *os.File) (*Loan, error) {
 		defer to.Close()
 		for l.step() {
 		}
-		l.take()
+		l.consume()
 	}()
 	return l, nil
 }
@@ -77,8 +77,8 @@ func onePage(to *os.File) error {
 	return err
 }
 
-// Settle ends the loan.
-func (l *Loan) Settle() {
+// End ends the loan.
+func (l *Loan) End() {
 	if l == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (l *Loan) step() bool {
 	if !l.wait(l.to, unix.POLLOUT, -1) {
 		return false
 	}
-	if l.take(); l.shown > 0 {
+	if l.consume(); l.shown > 0 {
 		_ = onePage(l.to) // not while more than a page is in it
 		return l.wait(l.to, 0, pause)
 	}
@@ -125,8 +125,8 @@ func (l *Loan) wait(f *os.File, events int16, timeout int) bool {
 	}
 }
 
-// take takes from the pipe what has been read of what was shown. The rest remains shown.
-func (l *Loan) take() {
+// consume takes from the pipe what has been read of what was shown. The rest remains shown.
+func (l *Loan) consume() {
 	left, err := unix.IoctlGetInt(int(l.to.Fd()), unix.TIOCINQ)
 	if err != nil {
 		left = 0

@@ -56,7 +56,7 @@ func TestLoanTakesWhatWasRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		program.Close()
-		l.Settle()
+		l.End()
 		writer.Close()
 		if got := string(read) + readAll(t, caller); got != "one\ntwo\nthree\n" {
 			t.Errorf("after %d bytes: %q", n, got)
@@ -74,7 +74,7 @@ func TestLoanIsExact(t *testing.T) {
 	if got := readAll(t, program); got != string(text) {
 		t.Errorf("%d bytes came of %d, or others", len(got), len(text))
 	}
-	l.Settle()
+	l.End()
 }
 
 // TestLoanIsNoWayBack: what the program writes into its pipe comes to nobody outside. The caller's own pipe, given
@@ -92,7 +92,7 @@ func TestLoanIsNoWayBack(t *testing.T) {
 	}
 	caller, writer, program, l := lentPipe(t)
 	inject(program)
-	l.Settle()
+	l.End()
 	if n, err := unix.IoctlGetInt(int(caller.Fd()), unix.TIOCINQ); err != nil || n != 0 {
 		t.Errorf("%d bytes are in the caller's pipe: %v", n, err)
 	}
@@ -107,7 +107,7 @@ func TestLoanEndsWithItsReader(t *testing.T) {
 	_, _, program, l := lentPipe(t)
 	program.Close()
 	<-l.done
-	l.Settle()
+	l.End()
 }
 
 // resize has the program's pipe hold that much, which the kernel allows it.
@@ -208,7 +208,7 @@ func TestLoanShowsNothingTwice(t *testing.T) {
 			t.Errorf("%s: %d bytes came of %d, or others", c.name, len(all), len(want))
 		}
 		grows(c.grows)
-		l.Settle()
+		l.End()
 		if rest := readAll(t, caller); rest != "" {
 			t.Errorf("%s: %d bytes are left for the next reader", c.name, len(rest))
 		}
@@ -236,7 +236,7 @@ func TestLoanTakesWhatALargerPipeGave(t *testing.T) {
 	if used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano(); used > 2e8 {
 		t.Errorf("half a second of waiting took %v of the processor", time.Duration(used))
 	}
-	l.Settle()
+	l.End()
 	program.Close()
 	writer.Close()
 	if got := string(read) + readAll(t, caller); got != "one\ntwo\n" {

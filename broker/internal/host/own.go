@@ -25,8 +25,8 @@ func obeyed(name string) bool {
 		slices.Contains([]string{"GODEBUG", "TMPDIR", "TMUX", "TMUX_PANE", "STY"}, name)
 }
 
-// Settle is env with those variables alone that sbx obeys and own has.
-func Settle(env, own []string) []string {
+// OverrideEnv is env with those variables alone that sbx obeys and own has.
+func OverrideEnv(env, own []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
 		return obeyed(name)

@@ -59,10 +59,11 @@ func TestVariablesThatAreObeyed(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestOverrideEnv(t *testing.T) {
 	env := []string{"PATH=/bin", "HOME=/project", "XDG_CONFIG_HOME=/project/.c", "SBX_SID=x",
 		"HTTPS_PROXY=http://10.0.0.1:80", "TMUX=/project/s,1,0", "XDG_X=/project", "XDG_CONFIG_DIRS=/project", "LANG=C"}
-	if got := Settle(env, []string{"HOME=/home/u"}); !slices.Equal(got, []string{"PATH=/bin", "LANG=C", "HOME=/home/u"}) {
+	got := OverrideEnv(env, []string{"HOME=/home/u"})
+	if !slices.Equal(got, []string{"PATH=/bin", "LANG=C", "HOME=/home/u"}) {
 		t.Errorf("%q", got)
 	}
 	if Kept("SBX_SID") || Kept("TMUX") || Kept("PATH") || Kept("XDG_SESSION_ID") || !Kept("HOME") {

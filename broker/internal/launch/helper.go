@@ -115,8 +115,8 @@ func (h *Helper) begin(stderr *os.File) (*begun, error) {
 	return b, nil
 }
 
-// take returns what has begun, or begins.
-func (h *Helper) take(stderr *os.File) (*begun, error) {
+// started returns what has begun, or begins.
+func (h *Helper) started(stderr *os.File) (*begun, error) {
 	if h.begun != nil && time.Since(h.begun.at) > waits {
 		h.End()
 	}
@@ -261,7 +261,7 @@ func (h *Helper) start(stderr *os.File) starter {
 			return nil, err
 		}
 		defer unix.Close(tail.FD)
-		b, err := h.take(stderr)
+		b, err := h.started(stderr)
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func (o Outside) Run(ctx context.Context) (End, error) {
 	var p *os.Process
 	started := make(chan struct{})
 	if !o.Stays { // before the program can have said anything: whoever has heard from it may send it a signal
-		defer forward(heard(), o.Before, func(s syscall.Signal) {
+		defer forward(toForward(), o.Before, func(s syscall.Signal) {
 			if <-started; p != nil {
 				_ = p.Signal(s)
 			}
@@ -76,8 +76,9 @@ func (o Outside) Run(ctx context.Context) (End, error) {
 var forwarded = [...]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
 	syscall.SIGUSR2}
 
-// heard are the signals to pass on: not what this process was told to ignore, so that the program ignores it as well.
-func heard() []syscall.Signal {
+// toForward are the signals to pass on: not what this process was told to ignore, so that the program ignores it as
+// well.
+func toForward() []syscall.Signal {
 	return slices.DeleteFunc(slices.Clone(forwarded[:]), func(s syscall.Signal) bool { return signal.Ignored(s) })
 }
 

@@ -192,7 +192,7 @@ func (s *stdio) failed(i int, err error) {
 
 // drain waits until everything that the program wrote has been passed on, and says why that could not be.
 func (s *stdio) drain() error {
-	s.loan.Settle()
+	s.loan.End()
 	s.wg.Wait()
 	return s.err
 }

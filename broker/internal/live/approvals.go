@@ -276,7 +276,7 @@ func (a *approvals) hookFailed() func(error) {
 // from. The queue is locked, so it waits for nobody.
 func (a *approvals) notify(ev prompt.Event) {
 	if a.svc.meter != nil {
-		a.svc.meter.Told(ev)
+		a.svc.meter.Count(ev)
 	}
 	if a.server != nil {
 		a.server.Notify(ev)

@@ -53,8 +53,8 @@ func (w *Words) Covered() []string {
 	return out
 }
 
-// Asking is bwrap.Asks'.
-func (w *Words) Asking(c *child.Child, p *plan.Plan, read, write []string, record arbiter.Recorder, sid string,
+// ServeAsked is bwrap.Asks'.
+func (w *Words) ServeAsked(c *child.Child, p *plan.Plan, read, write []string, record arbiter.Recorder, sid string,
 	places []askfs.Place, fd int) error {
 	// Nobody of the same user can attach to this process, and answer by it.
 	err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)

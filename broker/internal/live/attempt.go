@@ -399,7 +399,7 @@ func (x *attempt) outcome(res launch.Result, reached []string) Outcome {
 	if err := x.approvals.writeLearned(); err != nil {
 		b.Warn(err.Error())
 	}
-	accesses, labels := x.approvals.told()
+	accesses, labels := x.approvals.summary()
 	return Outcome{Result: res, Timeout: r.timeout, Audit: r.audit,
 		Report: report.Summarize(report.Ended{SID: x.s.ID, Status: res.Status, TimedOut: res.TimedOut,
 			Accesses: accesses, Refused: x.refusals, Left: x.left(), Labels: labels})}

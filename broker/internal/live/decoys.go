@@ -207,7 +207,7 @@ func (d *decoys) alarm(t touch) {
 		if !ok {
 			break
 		}
-		if err := d.settle(t); err != nil {
+		if err := d.handle(t); err != nil {
 			d.over = true
 			if t.pid != 0 {
 				t.what += " by " + report.Caller(uint32(t.pid))
@@ -241,8 +241,8 @@ func (d *decoys) next() (t touch, ok bool) {
 	}
 }
 
-// settle asks about one touch while everything stands still. An error is why the session ends.
-func (d *decoys) settle(t touch) error {
+// handle asks about one touch while everything stands still. An error is why the session ends.
+func (d *decoys) handle(t touch) error {
 	c := &d.list[t.n]
 	q := decide.DecoyAsk(t.pid, c.Path, t.what)
 	q.Exe, q.Cwd = program.Links(t.pid)

@@ -42,7 +42,7 @@ func (a *approvals) contacts() []decide.Contact {
 // done whatever became of the others.
 func (a *approvals) labelled() error {
 	return errors.Join(a.svc.s.WriteLabels(a.arb.Carried()), a.network.Limit(),
-		a.credentials.Cut(func(to decide.Contact) bool { return a.arb.Stands(to.Ask()).Decision == decide.Allow }))
+		a.credentials.Cut(func(to decide.Contact) bool { return a.arb.Current(to.Ask()).Decision == decide.Allow }))
 }
 
 // request decides about a request that sbx-proxy is to make. What a credential opens is labelled with it.
@@ -62,19 +62,19 @@ func (a *approvals) request(to decide.Contact, secrets []string) error {
 	return nil
 }
 
-// held says whether labels that the session carries stand in the way of something. Where nobody is asked, they are
-// those of the start.
-func (x *attempt) held(q decide.Ask) bool {
+// heldByLabels says whether labels that the session carries stand in the way of something. Where nobody is asked, they
+// are those of the start.
+func (x *attempt) heldByLabels(q decide.Ask) bool {
 	if x.approvals != nil {
-		return len(x.approvals.arb.Stands(q).Others) > 0
+		return len(x.approvals.arb.Current(q).Others) > 0
 	}
 	return len(x.cfg.Layers.Policy.Unheard(policy.Query{Kind: q.Kind, Path: q.Path, Access: policy.Connect,
 		Now: time.Now()}, session.SortedLabels(x.in.Carried()))) > 0
 }
 
-// hears has the session carry what a sandbox beside it reads: that can say it to its caller. What a tool is shown for
-// its own calls, a secret or a credential, stays with the tool.
-func (x *attempt) hears(ctx context.Context, pid int, t *tools.Tool, sid string) error {
+// carryToolLabels has the session carry what a sandbox beside it reads: that can say it to its caller. What a tool is
+// shown for its own calls, a secret or a credential, stays with the tool.
+func (x *attempt) carryToolLabels(ctx context.Context, pid int, t *tools.Tool, sid string) error {
 	if !labels(x.cfg, x.in) {
 		return nil
 	}
@@ -87,15 +87,15 @@ func (x *attempt) hears(ctx context.Context, pid int, t *tools.Tool, sid string)
 		if own && t.On != policy.OnSpawn {
 			continue
 		}
-		if err := x.hear(ctx, pid, label, carried[label], own); err != nil {
+		if err := x.carryLabel(ctx, pid, label, carried[label], own); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hear has the session carry one label, as if pid read its place.
-func (x *attempt) hear(ctx context.Context, pid int, label, place string, own bool) error {
+// carryLabel has the session carry one label, as if pid read its place.
+func (x *attempt) carryLabel(ctx context.Context, pid int, label, place string, own bool) error {
 	if x.approvals == nil {
 		if _, ok := x.in.Carried()[label]; !ok {
 			return fmt.Errorf("it is shown %s, labelled %s, and static mode asks nobody", quoting.Quote(place), label)
@@ -133,8 +133,8 @@ func carries(labels map[string]string, home string) (out []string) {
 	return out
 }
 
-// told are the accesses that a session asked about or refused, and the labels that it carries at the end.
-func (a *approvals) told() (accesses *report.Accesses, labels []string) {
+// summary are the accesses that a session asked about or refused, and the labels that it carries at the end.
+func (a *approvals) summary() (accesses *report.Accesses, labels []string) {
 	if a == nil {
 		return &report.Accesses{}, nil
 	}

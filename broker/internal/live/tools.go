@@ -26,11 +26,11 @@ func (x *attempt) newTools(s doors.Session) *tools.Calls {
 	at := client.At(host.Lookup(env, "XDG_RUNTIME_DIR"), host.Lookup(env, "XDG_STATE_HOME"), x.facts.Home)
 	ctx, cancel := context.WithCancel(x.b.context())
 	return &tools.Calls{Context: ctx, Cancel: cancel, Tools: x.r.doors.Found, Project: x.in.Project, Log: s.Log,
-		Ask: s.Ask, Held: x.held,
+		Ask: s.Ask, Held: x.heldByLabels,
 		Marked: func(pid int, tool, words string) bool {
 			x.credentials.Stray("arguments of a tool", decide.Tools+"/"+tool, words)
 			return x.marked(func() int { return pid }, "the arguments of tool", tool, words)
-		}, Hears: x.hears, Session: &x.r.Request, Home: x.facts.Home, Linkable: request.Linkable(x.in),
+		}, CarryLabels: x.carryToolLabels, Session: &x.r.Request, Home: x.facts.Home, Linkable: request.Linkable(x.in),
 		Env:     program.Environment(env),
 		Refused: s.Refused("the tools"), Start: x.startBeside, Find: at.Programs}
 }

@@ -101,7 +101,7 @@ func (v *view) plan() (*plan.Plan, []Loss, error) {
 		p.Fds = append(p.Fds, plan.FdPty)
 	}
 	if in.InPlace {
-		v.settle(p)
+		v.keepGranted(p)
 	} else if slices.ContainsFunc(mounts, func(m plan.Mount) bool { return m.Kind == plan.Judged }) {
 		p.Seccomp = *in.Judging
 	}

@@ -15,7 +15,7 @@ func (v *view) gate(ops []plan.Mount) ([]plan.Mount, *plan.Gate) {
 	g := &gateView{view: v, dirs: map[string]*plan.GateDir{"/": {Path: "/"}}}
 	out := []plan.Mount{{Kind: plan.Fuse, Target: "/", Access: plan.ReadWrite, Why: "gate"}}
 	for i := 1; i < len(ops); i++ {
-		if !g.take(&ops[i]) {
+		if !g.enter(&ops[i]) {
 			out = append(out, ops[i])
 		}
 	}
@@ -56,8 +56,8 @@ type gateView struct {
 	dirs map[string]*plan.GateDir
 }
 
-// take enters what an operation does to the root; it reports whether that makes the operation superfluous.
-func (g *gateView) take(m *plan.Mount) bool {
+// enter notes what an operation does to the root; it reports whether that makes the operation superfluous.
+func (g *gateView) enter(m *plan.Mount) bool {
 	p := m.Target
 	parent := g.dirs[path.Dir(p)]
 	onRoot := parent != nil && !parent.Place

@@ -127,8 +127,8 @@ func (in *Input) sharedNproc() {
 		Fix: "--pids asks for a control group, where it can be had (sbx doctor)"})
 }
 
-// settle makes of the view's mounts what is granted, and the rules that grant it.
-func (v *view) settle(p *plan.Plan) {
+// keepGranted makes of the view's mounts what is granted, and the rules that grant it.
+func (v *view) keepGranted(p *plan.Plan) {
 	in := v.in
 	g := &granter{in: in, l: newLandlock(in.Facts.Landlock)}
 	var kept []plan.Mount

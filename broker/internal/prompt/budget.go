@@ -68,6 +68,6 @@ func (q *Queue) count(a Answer) {
 		"%d questions denied in a row: the rest of this session is denied without asking (sbx policy add, then run again)",
 		q.denials)})
 	for len(q.open) > 0 {
-		q.settle(q.open[0], denied(ByFlood))
+		q.resolve(q.open[0], denied(ByFlood))
 	}
 }

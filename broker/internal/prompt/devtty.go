@@ -60,13 +60,13 @@ func (d *DevTTY) usable() bool {
 
 // CopyInput passes keys on to the program, from when no question is shown in the other way; it calls taking then.
 func (d *DevTTY) CopyInput(taking func()) {
-	for !d.take(taking) {
+	for !d.passKeysOn(taking) {
 		time.Sleep(lookEvery)
 	}
 	d.Console.CopyInput()
 }
 
-func (d *DevTTY) take(taking func()) bool {
+func (d *DevTTY) passKeysOn(taking func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shown.Load() {
@@ -82,15 +82,15 @@ func (d *DevTTY) foreground() bool {
 	return err == nil && pg == unix.Getpgrp()
 }
 
-// look takes the terminal when it can be had, and lets go of it when it is another's.
-func (d *DevTTY) look() bool {
+// acquire takes the terminal when it can be had, and lets go of it when it is another's.
+func (d *DevTTY) acquire() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	usable := d.usable()
 	switch {
 	case d.taken && !d.held:
 		d.held = true
-		d.hold()
+		d.pauseOutput()
 		d.Console.Draw(d.lines...)
 	case d.taken:
 	case usable && !d.shown.Load():
@@ -104,30 +104,30 @@ func (d *DevTTY) look() bool {
 		raw.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR
 		raw.Lflag &^= unix.ICANON | unix.ECHO | unix.ISIG
 		raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
-		d.hold()
+		d.pauseOutput()
 		if unix.IoctlSetTermios(fd, unix.TCSETS, &raw) != nil {
-			d.release()
+			d.resumeOutput()
 			return false
 		}
 		d.shown.Store(true)
 		d.Console.Draw(d.lines...)
 		d.Console.Flush() // what was typed before the question was there is no answer to it
 	case !usable && d.shown.Load():
-		d.letGo()
+		d.relinquish()
 	}
 	return d.held || d.shown.Load()
 }
 
-// hold has the program's output wait.
-func (d *DevTTY) hold() {
+// pauseOutput has the program's output wait.
+func (d *DevTTY) pauseOutput() {
 	if !d.waits {
 		d.waits = true
 		d.Console.Hold()
 	}
 }
 
-// release lets it go on.
-func (d *DevTTY) release() {
+// resumeOutput lets it go on.
+func (d *DevTTY) resumeOutput() {
 	if d.waits {
 		d.waits = false
 		d.Console.Release()
@@ -142,10 +142,10 @@ func (d *DevTTY) giveBack() {
 	d.shown.Store(false)
 }
 
-func (d *DevTTY) letGo() {
+func (d *DevTTY) relinquish() {
 	d.held = false
 	d.giveBack()
-	d.release()
+	d.resumeOutput()
 }
 
 // Print is Console's, where the terminal is not another's.
@@ -160,7 +160,7 @@ func (d *DevTTY) Draw(lines ...string) {
 		d.Console.Draw(lines...)
 		return
 	}
-	d.look()
+	d.acquire()
 }
 
 // Flush implements Screen.
@@ -196,7 +196,7 @@ func (d *DevTTY) Interrupt() {
 
 // Release implements Screen.
 func (d *DevTTY) Release() {
-	d.letGo()
+	d.relinquish()
 	d.lines = nil
 }
 
@@ -206,7 +206,7 @@ func (d *DevTTY) ReadKey(ctx context.Context) (byte, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		if !d.look() {
+		if !d.acquire() {
 			select {
 			case <-ctx.Done():
 			case <-time.After(lookEvery):

@@ -19,7 +19,7 @@ type Queue struct {
 	closed   bool
 	stop     context.CancelFunc // of the askers
 	open     []*entry           // oldest first; MaxOpen is small, so everything is a scan
-	settled  []string           // ring of ids
+	resolved []string           // ring of ids
 	next     int
 	waiting  int
 	joined   int // how many accesses have come to wait
@@ -154,7 +154,7 @@ func (q *Queue) put(e *entry) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if slices.Contains(q.open, e) {
-			q.settle(e, denied(ByTimeout))
+			q.resolve(e, denied(ByTimeout))
 		}
 	})
 	q.open = append(q.open, e)
@@ -174,7 +174,7 @@ func (q *Queue) answerAfter(id string, a Answer, first func()) error {
 	defer q.mu.Unlock()
 	i := slices.IndexFunc(q.open, func(e *entry) bool { return e.q.ID == id })
 	if i < 0 || id == "" {
-		if id != "" && slices.Contains(q.settled, id) {
+		if id != "" && slices.Contains(q.resolved, id) {
 			return ErrAnswered
 		}
 		return ErrUnknown
@@ -201,7 +201,7 @@ func (q *Queue) answerAfter(id string, a Answer, first func()) error {
 		q.mu.Lock()
 	}
 	late := e.latecomers(c.Answer)
-	q.settle(e, c.Answer)
+	q.resolve(e, c.Answer)
 	if c.Answer.Life.Lasts() {
 		q.recheck()
 	}
@@ -245,8 +245,8 @@ func (q *Queue) askAnew(list []*waiter) {
 	}
 }
 
-// settle takes the question off and tells all who wait.
-func (q *Queue) settle(e *entry, a Answer) {
+// resolve takes the question off and tells all who wait.
+func (q *Queue) resolve(e *entry, a Answer) {
 	if e.refused == nil {
 		q.remove(e)
 	}
@@ -270,11 +270,11 @@ func (q *Queue) remove(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
 	}
-	if len(q.settled) < maxRecent {
-		q.settled = append(q.settled, e.q.ID)
+	if len(q.resolved) < maxRecent {
+		q.resolved = append(q.resolved, e.q.ID)
 		return
 	}
-	q.settled[q.next] = e.q.ID
+	q.resolved[q.next] = e.q.ID
 	q.next = (q.next + 1) % maxRecent
 }
 
@@ -312,7 +312,7 @@ func (q *Queue) recheck() {
 		if a, ok := q.opt.Recheck(e.q); ok {
 			if a, err := a.Normal(&e.q, time.Now()); err == nil {
 				a.By = ByPolicy
-				q.settle(e, a)
+				q.resolve(e, a)
 			}
 		}
 	}
@@ -355,7 +355,7 @@ func (q *Queue) Close() {
 	q.closed = true
 	q.stop()
 	for _, e := range slices.Clone(q.open) {
-		q.settle(e, denied(ByGone))
+		q.resolve(e, denied(ByGone))
 	}
 	for _, c := range q.subs {
 		close(c)

@@ -151,7 +151,7 @@ func (c *Calls) runInBox(ctx context.Context, b *box, r *running, argv []string)
 		retire = true
 		return refused, errBox
 	}
-	if err := c.Hears(ctx, r.call.PID, r.tool, b.Box.SID); err != nil {
+	if err := c.CarryLabels(ctx, r.call.PID, r.tool, b.Box.SID); err != nil {
 		return refused, err
 	}
 	p, err := c.Find(b.Box.SID)

@@ -59,27 +59,27 @@ func (t *Tool) Program() string {
 	return t.program.String()
 }
 
-// Hears says why a caller may not hear what a sandbox reads, and else has the session carry its labels.
-type Hears func(ctx context.Context, pid int, t *Tool, sid string) error
+// CarryLabels says why a caller may not hear what a sandbox reads, and else has the session carry its labels.
+type CarryLabels func(ctx context.Context, pid int, t *Tool, sid string) error
 
 // Calls are those of one session.
 type Calls struct {
-	Context  context.Context    //nolint:containedctx // of all calls and boxes
-	Cancel   context.CancelFunc // of that
-	Tools    map[string]Tool
-	Project  string
-	Env      []string                               // of the host, for what runs there
-	Ask      func(context.Context, decide.Ask) bool // nil: nobody is asked
-	Held     func(decide.Ask) bool                  // says whether labels stand in the way of a call; may be nil
-	Marked   func(pid int, tool, words string) bool // says whether arguments have the mark of a decoy; may be nil
-	Hears    Hears
-	Refused  func(a decide.Ask, reason string) // records what was refused without a question
-	Session  *request.Request
-	Home     string
-	Linkable []string // where the session's programs can make links
-	Start    func(context.Context, *request.Request) (*Box, error)
-	Find     func(sid string) (client.Programs, error) // connects to it
-	Log      *audit.Writer
+	Context     context.Context    //nolint:containedctx // of all calls and boxes
+	Cancel      context.CancelFunc // of that
+	Tools       map[string]Tool
+	Project     string
+	Env         []string                               // of the host, for what runs there
+	Ask         func(context.Context, decide.Ask) bool // nil: nobody is asked
+	Held        func(decide.Ask) bool                  // says whether labels stand in the way of a call; may be nil
+	Marked      func(pid int, tool, words string) bool // says whether arguments have the mark of a decoy; may be nil
+	CarryLabels CarryLabels
+	Refused     func(a decide.Ask, reason string) // records what was refused without a question
+	Session     *request.Request
+	Home        string
+	Linkable    []string // where the session's programs can make links
+	Start       func(context.Context, *request.Request) (*Box, error)
+	Find        func(sid string) (client.Programs, error) // connects to it
+	Log         *audit.Writer
 
 	running sync.WaitGroup
 	mu      sync.Mutex

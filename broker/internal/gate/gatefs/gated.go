@@ -114,7 +114,7 @@ func (s *Server) lookupGated(cancel <-chan struct{}, h *fuse.InHeader, n *nodes.
 		return code
 	}
 	fd, foreign, own, err := -1, "", false, error(nil)
-	s.makings.Settle(func() {
+	s.makings.ReadStable(func() {
 		unix.Close(fd)
 		fd, foreign, err = s.hold(c)
 		own = err == nil && s.makings.Has(c.Path, fd)

@@ -204,7 +204,7 @@ func (gt *Gate) state(pid uint32, n Object, o Op, from *asker) (
 	q := gt.questions[r.key()]
 	var put func()
 	if q == nil {
-		q, put = gt.put(r)
+		q, put = gt.newQuestion(r)
 	}
 	q.waiters++
 	gt.waiting++

@@ -47,11 +47,11 @@ func (m *Makings) Move(from, to string, f func() error) (err error) {
 	return err
 }
 
-// Settle has f look at what is there, and whose it is: again, if something was made or moved meanwhile.
-func (m *Makings) Settle(f func()) {
-	for was := m.settled(); ; {
+// ReadStable has f look at what is there, and whose it is: again, if something was made or moved meanwhile.
+func (m *Makings) ReadStable(f func()) {
+	for was := m.generation(); ; {
 		f()
-		now := m.settled()
+		now := m.generation()
 		if now == was {
 			return
 		}
@@ -59,7 +59,7 @@ func (m *Makings) Settle(f func()) {
 	}
 }
 
-func (m *Makings) settled() uint64 {
+func (m *Makings) generation() uint64 {
 	m.doing.RLock()
 	defer m.doing.RUnlock()
 	return m.done

@@ -66,9 +66,9 @@ func TestMakings(t *testing.T) {
 	}
 }
 
-// TestSettle: who looks while something is made or moved looks again, when that is noted; a look that nothing disturbs
-// is the only one.
-func TestSettle(t *testing.T) {
+// TestReadStable: who looks while something is made or moved looks again, when that is noted; a look that nothing
+// disturbs is the only one.
+func TestReadStable(t *testing.T) {
 	dir := t.TempDir()
 	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestSettle(t *testing.T) {
 	var m Makings
 	looks, own := 0, false
 	look := func() { looks++; own = m.HasAt("/p", at, "made") }
-	m.Settle(func() {
+	m.ReadStable(func() {
 		if look(); looks == 1 {
 			fd, err := m.Make("/p", create)
 			if err != nil {
@@ -92,7 +92,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("made meanwhile: %d looks, own: %v", looks, own)
 	}
 	made := make(chan struct{})
-	m.Settle(func() {
+	m.ReadStable(func() {
 		if look(); looks == 3 { // it is moved, and not noted yet when somebody looks again
 			begun := make(chan struct{})
 			go func() {
@@ -111,7 +111,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("moved meanwhile: %d looks, own: %v", looks, own)
 	}
 	looks = 0
-	if m.Settle(look); looks != 1 || own {
+	if m.ReadStable(look); looks != 1 || own {
 		t.Errorf("undisturbed: %d looks, own: %v", looks, own)
 	}
 	if _, err := m.Make("/p", func() (int, error) { return -1, unix.EACCES }); err != unix.EACCES || m.Any("/p") {

@@ -285,7 +285,7 @@ func (r *request) question(o *object, op string) Ask {
 		if unix.Fstat(o.fd, &st) == nil {
 			a.Nlink, a.Dev, a.Ino = uint64(st.Nlink), uint64(st.Dev), st.Ino
 		}
-		r.s.makings.Settle(func() { a.Ours = r.s.makings.Has(a.Path, o.fd) })
+		r.s.makings.ReadStable(func() { a.Ours = r.s.makings.Has(a.Path, o.fd) })
 		if o.typ == unix.S_IFLNK {
 			var buf [maxPath]byte
 			if k, err := unix.Readlinkat(o.fd, "", buf[:]); err == nil {

@@ -4,8 +4,8 @@ package grants
 
 import "context"
 
-// put makes a question, and what puts it, which waits for the answer. gt.mu is held.
-func (gt *Gate) put(r Request) (*question, func()) {
+// newQuestion makes a question, and what puts it, which waits for the answer. gt.mu is held.
+func (gt *Gate) newQuestion(r Request) (*question, func()) {
 	ctx, cancel := context.WithCancel(gt.opts.Over)
 	q := &question{done: make(chan struct{}), cancel: cancel}
 	key := r.key()
