@@ -80,8 +80,8 @@ func history(a Ask) (Probe, bool) {
 	return Probe{}, false
 }
 
-// Habit says whether a path is one at which interactive programs keep by themselves what was typed in them.
-func Habit(p string) bool {
+// IsHistory says whether a path is one at which interactive programs keep by themselves what was typed in them.
+func IsHistory(p string) bool {
 	_, ok := history(Ask{Kind: policy.KindPath, Path: p})
 	return ok
 }

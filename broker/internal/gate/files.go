@@ -69,7 +69,7 @@ func (g *Files) Serve(p *plan.Plan, fd int, c *child.Child) error {
 	s, err := gatefs.New(fd, g.tree(p), gatefs.Options{Stat: stat,
 		Owner: gatefs.Owner{UID: p.Identity.InsideUID, GID: p.Identity.InsideGID},
 		Agent: g, Access: g, ServeFiles: g.s.In.Only == nil, Refused: g.refused,
-		HabitDir: g.s.In.SessionDir + "/overlay/typed", Secrets: g.s.Names.Judge, Notifying: g.s.Notifying,
+		HistoryDir: g.s.In.SessionDir + "/overlay/typed", Secrets: g.s.Names.Judge, Notifying: g.s.Notifying,
 		Unasked: g.s.Rules.Env.NoPrompt && g.s.Rules.Env.Unasked == decide.Deny, Walk: true,
 		Log: log.New(&gateLog{g: g}, "", 0)})
 	if err != nil {
@@ -225,9 +225,9 @@ func (g *Files) beside(p string) bool {
 	return slices.ContainsFunc(g.leads(), func(dir string) bool { return host.Within(p, dir) })
 }
 
-// Habit is gatefs.AccessPolicy's: such paths are in the home, and no rule of the policy speaks of them.
-func (g *Files) Habit(p string) bool {
-	if path.Dir(p) != g.s.In.Facts.Home || !decide.Habit(p) {
+// IsHistory is gatefs.AccessPolicy's: such paths are in the home, and no rule of the policy speaks of them.
+func (g *Files) IsHistory(p string) bool {
+	if path.Dir(p) != g.s.In.Facts.Home || !decide.IsHistory(p) {
 		return false
 	}
 	if _, err := g.Mounter(); err != nil { // see Ask

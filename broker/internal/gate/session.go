@@ -58,7 +58,7 @@ var ErrGuarded = errors.New("guarded: it decides what runs outside of the sandbo
 // for what no list names.
 func (s *Session) Hidden(q decide.Ask, v decide.Verdict) {
 	if h := policy.HiddenBy(s.Rules.Concealed(), q.Kind, q.Path); h != nil {
-		v.Silent = decide.Habit(q.Path) // on record, but nothing to tell anybody
+		v.Silent = decide.IsHistory(q.Path) // on record, but nothing to tell anybody
 		v.Reason, v.Rule, v.Origin, v.Life = HiddenReason+h.Reason, h.Pattern, h.Origin.String(), decide.Forever
 	}
 	s.Arbiter.Refused(q, v)

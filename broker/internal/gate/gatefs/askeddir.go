@@ -37,7 +37,7 @@ func (s *Server) askedDir(cancel <-chan struct{}, h *fuse.InHeader, id uint64, n
 	if n == nil || !guard.ValidName(name) {
 		return askedDir{}, false, fuse.OK // home says why not
 	}
-	if s.habit(n, name) {
+	if s.isHistory(n, name) {
 		return askedDir{}, false, fuse.OK
 	}
 	if n.Kind == nodes.Static && n.Dir.Kind == served.Skeleton && n.Dir.Unlisted == served.AskFirst && s.Grants.Asks() &&

@@ -125,8 +125,8 @@ func (s *Server) home(id uint64, name string) (*nodes.Node, fuse.Status) {
 		return nil, errno(unix.ESTALE)
 	case !guard.ValidName(name):
 		return nil, errno(names.Invalid(name))
-	case s.habit(n, name):
-		return s.habitDir(n)
+	case s.isHistory(n, name):
+		return s.historyDir(n)
 	case n.Zone == nil:
 		return nil, fuse.EROFS
 	}

@@ -23,13 +23,13 @@ import (
 // answers plays the human: it records what it is asked and answers with what the test set.
 type answers struct {
 	static
-	mu    sync.Mutex
-	asked []grants.Request
-	say   func(ctx context.Context, r grants.Request) grants.Answer
-	habit func(path string) bool // nil: no path is one
+	mu        sync.Mutex
+	asked     []grants.Request
+	say       func(ctx context.Context, r grants.Request) grants.Answer
+	isHistory func(path string) bool // nil: no path is one
 }
 
-func (a *answers) Habit(path string) bool { return a.habit != nil && a.habit(path) }
+func (a *answers) IsHistory(path string) bool { return a.isHistory != nil && a.isHistory(path) }
 
 func (a *answers) Ask(ctx context.Context, r grants.Request) grants.Answer {
 	a.mu.Lock()

@@ -30,7 +30,7 @@ func (s *Server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, o
 	case n.Kind == nodes.Loop:
 		return s.lookupLoop(h, n, name, out)
 	}
-	if made := s.madeHabit(n, name); made != nil {
+	if made := s.madeHistory(n, name); made != nil {
 		return s.lookupLoop(h, made, name, out)
 	}
 	if sub := n.Dir.Subs[name]; sub != nil {
@@ -71,7 +71,7 @@ func (s *Server) lookupChild(cancel <-chan struct{}, h *fuse.InHeader, n *nodes.
 	out *fuse.EntryOut) fuse.Status {
 	switch c.Kind {
 	case served.Hidden:
-		if s.habit(n, c.Name) { // there may be one of the session's own later, so the kernel keeps no answer
+		if s.isHistory(n, c.Name) { // there may be one of the session's own later, so the kernel keeps no answer
 			if s.said.First(path.Join(n.Path, c.Name)) {
 				s.tellHidden(h, n, c.Name)
 			}

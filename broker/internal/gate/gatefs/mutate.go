@@ -293,7 +293,7 @@ func (s *Server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 		return code
 	}
 	defer s.Still()()
-	n, code := s.held(h.NodeId, name)
+	n, code := s.existing(h.NodeId, name)
 	if code != fuse.OK {
 		return code
 	}

@@ -20,9 +20,9 @@ type AccessPolicy interface {
 	Foreign(path string) string
 	// Config says whether what is at a path is a repository's configuration.
 	Config(path string) bool
-	// Habit says whether a path is one under which programs keep, by themselves, what was typed in them. All are in one
-	// directory. What is made there stays in Options.HabitDir.
-	Habit(path string) bool
+	// IsHistory says whether a path is one under which programs keep, by themselves, what was typed in them. All are in
+	// one directory. What is made there stays in Options.HistoryDir.
+	IsHistory(path string) bool
 	// Moves says whether a directory may be moved to another name with all that is in it.
 	Moves(from, to string) bool
 	// Temporary says whether what was made at a path asks no more: it is to replace what may be written.
@@ -49,7 +49,7 @@ func (static) Ask(context.Context, grants.Request) grants.Answer { return grants
 func (static) Secrecy(uint32, string) grants.Secrecy             { return grants.NoSecret }
 func (static) Foreign(string) string                             { return "" }
 func (static) Config(string) bool                                { return false }
-func (static) Habit(string) bool                                 { return false }
+func (static) IsHistory(string) bool                             { return false }
 func (static) Moves(string, string) bool                         { return false }
 func (static) Temporary(string) bool                             { return false }
 func (static) Marked(int, string, []byte) bool                   { return false }

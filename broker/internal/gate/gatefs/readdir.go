@@ -188,7 +188,7 @@ func (s *Server) skeletonNames(n *nodes.Node, lists func(p string) bool) []fuse.
 	if n.Dir.Unlisted == served.AskFirst {
 		list = s.addUnlisted(n, list, lists)
 		if n.FD >= 0 {
-			list = s.addHabits(n, list)
+			list = s.addHistories(n, list)
 		}
 	}
 	slices.SortFunc(list[2:], func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })

@@ -40,7 +40,7 @@ func (s *Server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newN
 	case asked || also:
 		return fuse.EXDEV // the copy is asked about
 	}
-	od, code := s.held(in.NodeId, oldName)
+	od, code := s.existing(in.NodeId, oldName)
 	if code != fuse.OK {
 		return code
 	}

@@ -70,8 +70,8 @@ type Options struct {
 	Covered map[string]bool
 	// Refused is told what is denied without a question; before the request ends.
 	Refused func(grants.Request)
-	// HabitDir is the directory, which nobody else has, for what is made under the names of AccessPolicy.Habit.
-	HabitDir string
+	// HistoryDir is the directory, which nobody else has, for what is made under the names of AccessPolicy.IsHistory.
+	HistoryDir string
 	// Before makes what requests come to first. May be nil.
 	Before func(fuse.FileSystem) fuse.FileSystem
 	// Unasked says that nobody can be asked: names that are not granted are not listed.
@@ -97,31 +97,31 @@ type Options struct {
 // Server is the file system.
 type Server struct {
 	// Grants is what was asked and granted of the names that ask.
-	Grants  *grants.Gate
-	opts    Options
-	log     *log.Logger
-	keeper  names.Keeper
-	fuse    *fuse.Server
-	nodes   nodes.Table
-	files   handles
-	locks   *locks.Table
-	closed  context.Context
-	close   context.CancelFunc
-	procfd  int // /proc/self/fd: reopens objects that are held by O_PATH descriptors
-	root    bool
-	uid     uint32
-	umask   func() uint32 // of this process
-	rely    time.Duration // how long the kernel may rely on a watched file without asking
-	pruning sync.Mutex
-	serving atomic.Bool
-	watches watches
-	repeats repeats
-	lent    names.Lent
-	makings names.Makings
-	judging sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
-	texts   sync.Mutex
-	said    names.Once
-	habits  habits
+	Grants    *grants.Gate
+	opts      Options
+	log       *log.Logger
+	keeper    names.Keeper
+	fuse      *fuse.Server
+	nodes     nodes.Table
+	files     handles
+	locks     *locks.Table
+	closed    context.Context
+	close     context.CancelFunc
+	procfd    int // /proc/self/fd: reopens objects that are held by O_PATH descriptors
+	root      bool
+	uid       uint32
+	umask     func() uint32 // of this process
+	rely      time.Duration // how long the kernel may rely on a watched file without asking
+	pruning   sync.Mutex
+	serving   atomic.Bool
+	watches   watches
+	repeats   repeats
+	lent      names.Lent
+	makings   names.Makings
+	judging   sync.RWMutex // held while a name is judged and made; for writing while a directory is moved
+	texts     sync.Mutex
+	said      names.Once
+	histories histories
 }
 
 // New opens the host directories of the tree and answers the kernel's first message on fd, a /dev/fuse descriptor that
@@ -225,7 +225,7 @@ func (s *Server) release() {
 	s.locks.Close()
 	s.files.DropAll((*handle).close)
 	s.nodes.Close()
-	s.habits.close()
+	s.histories.close()
 	unix.Close(s.procfd)
 }
 

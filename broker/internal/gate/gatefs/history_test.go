@@ -12,15 +12,16 @@ import (
 	"sbx.example/sbx/broker/internal/gate/grants"
 )
 
-// TestGateHabits: what a program keeps of what was typed in it is made in a directory of the session's own, with its
+// TestGateHistory: what a program keeps of what was typed in it is made in a directory of the session's own, with its
 // lock and what is moved to its name. The host's is neither seen nor changed, and nobody is asked.
-func TestGateHabits(t *testing.T) {
+func TestGateHistory(t *testing.T) {
 	t.Parallel()
 	typed := filepath.Join(t.TempDir(), "overlay", "typed")
 	once := func(context.Context, grants.Request) grants.Answer { return grants.Answer{Allow: true, Once: true} }
-	sb, a, h := home(t, Options{Walk: true, HabitDir: typed, Access: &answers{say: allow, habit: func(p string) bool {
+	histories := func(p string) bool {
 		return strings.HasPrefix(p, "/home/u/.hist") || p == "/home/u/.ssh" // which the host has, hidden
-	}}})
+	}
+	sb, a, h := home(t, Options{Walk: true, HistoryDir: typed, Access: &answers{say: allow, isHistory: histories}})
 	a.set(once) // which mounts nothing
 	sb.refuse("home/u", "cat .ssh", "No such file")
 	sb.refuse("home/u", "rm .hist", "No such file")
