@@ -11,11 +11,15 @@ const oPath = unix.O_PATH
 // OpenPlain opens p and follows no link: where programs of a sandbox may make names, one could lead anywhere
 // (openat2(2), Linux 5.6). With one it is ELOOP; with O_PATH and O_NOFOLLOW, p may be a link itself.
 func OpenPlain(p string, flags int) (int, error) {
-	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC),
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	return Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC),
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+}
+
+// Openat2 is openat2(2), done again where a signal has interrupted it or a rename has raced with the walk (EAGAIN).
+func Openat2(dir int, name string, how *unix.OpenHow) (int, error) {
 	for {
-		fd, err := unix.Openat2(unix.AT_FDCWD, p, &how)
-		if err != unix.EINTR && err != unix.EAGAIN { // EAGAIN: a rename raced with the walk
+		fd, err := unix.Openat2(dir, name, how)
+		if err != unix.EINTR && err != unix.EAGAIN {
 			return fd, err
 		}
 	}

@@ -24,12 +24,7 @@ func OpenBeneath(dir int, rel string, flags int, mode uint32, more ...uint64) (i
 	if flags&unix.O_CREAT != 0 {
 		how.Mode = uint64(mode)
 	}
-	for {
-		fd, err := unix.Openat2(dir, rel, &how)
-		if err != unix.EINTR && err != unix.EAGAIN { // EAGAIN: a rename on the host raced with the walk
-			return fd, err
-		}
-	}
+	return host.Openat2(dir, rel, &how)
 }
 
 // HoldBeneath opens a relative path below dir as an object, whatever its type, without following it.

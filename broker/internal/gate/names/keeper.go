@@ -177,13 +177,8 @@ func (k Keeper) hold(n Name) (int, error) {
 
 // open opens a name in a directory, not through a link.
 func open(dir int, base string, flags, mode, resolve uint64) (int, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Mode: mode, Resolve: resolve}
-	for {
-		fd, err := unix.Openat2(dir, base, &how)
-		if err != unix.EINTR && err != unix.EAGAIN { // EAGAIN: a rename on the host raced with the walk
-			return fd, err
-		}
-	}
+	return host.Openat2(dir, base, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Mode: mode,
+		Resolve: resolve})
 }
 
 // Reopen opens what a descriptor is, whatever its name is now.
