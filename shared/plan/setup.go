@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Setup is what of a plan takes privileges: all that sbx-helper is asked for. What comes after process 1 has given
-// them up, it does
-// with its caller's rights, and what that is nobody has to check (see stage.Tail).
+// Setup is what of a plan takes privileges: all that sbx-helper is asked for. What comes after process 1 has given them
+// up, it does with its caller's rights, and what that is nobody has to check (see stage.Tail).
 type Setup struct {
 	Namespaces Namespaces `json:"namespaces"`
 	Hostname   string     `json:"hostname"`

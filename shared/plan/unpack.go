@@ -11,9 +11,8 @@ import (
 var ErrPacked = errors.New("not a packed plan")
 
 // Unpack reads what sbx-helper is sent, and checks it: the fields in the order of the types, every number in as few
-// bytes
-// as it takes (varint of Protocol Buffers), lists and strings behind their length. There are no names and nothing to
-// choose, so a plan has one spelling, and reading it takes one pass. Package broker/plan writes it.
+// bytes as it takes (varint of Protocol Buffers), lists and strings behind their length. There are no names and nothing
+// to choose, so a plan has one spelling, and reading it takes one pass. Package broker/plan writes it.
 func Unpack(b []byte) (*Setup, error) {
 	var s Setup
 	r := unpacker{left: b, bad: len(b) > MaxSize}

@@ -47,11 +47,9 @@ type placed struct {
 	foreign bool
 }
 
-// UserNS is what only a set-up in a user namespace of its own does: identity maps, a clock, what the broker serves.
-// The helper's
-// program holds none of it: there nothing makes a builder, so the linker leaves these methods out, and a plan that
-// needs
-// them, which the helper's table refuses, would end with an error here as well.
+// UserNS is what only a set-up in a user namespace of its own does: identity maps, a clock, what the broker serves. The
+// helper's program holds none of it: there nothing makes a builder, so the linker leaves these methods out, and a plan
+// that needs them, which the helper's table refuses, would end with an error here as well.
 type UserNS interface {
 	User(std Stdio) error                  // right after process 1 is on its own
 	Named()                                // when the new namespaces have their names

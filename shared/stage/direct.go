@@ -206,9 +206,8 @@ func awaitRelease(fd int, deadline time.Time) error {
 }
 
 // ordinary are the file systems (statfs(2), f_type) of which trees may be bound: those that hold people's files, and
-// sysfs, of
-// which sbx shows processors and memory. debugfs, tracefs, proc, cgroups, bpf and whatever comes next are not in the
-// list.
+// sysfs, of which sbx shows processors and memory. debugfs, tracefs, proc, cgroups, bpf and whatever comes next are not
+// in the list.
 var ordinary = [...]uint64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC,
 	unix.OVERLAYFS_SUPER_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.REISERFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC, unix.ECRYPTFS_SUPER_MAGIC,
 	unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.ISOFS_SUPER_MAGIC, unix.UDF_SUPER_MAGIC, unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC,

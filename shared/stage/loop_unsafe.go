@@ -11,13 +11,12 @@ import (
 	"sbx.example/sbx/shared/tape"
 )
 
-// What process 1 does when it has given up everything, whoever cloned it: it starts the program, reaps, and reports.
-// In sbx-helper's
-// program all of this runs after leave only (selftest/linked looks whether that is so).
+// What process 1 does when it has given up everything, whoever cloned it: it starts the program, reaps, and reports. In
+// sbx-helper's program all of this runs after leave only (selftest/linked looks whether that is so).
 
 // Tail is the beginning of the file of which process 1 carries out the rest, at the address TailAt, once it has no
-// privilege: what
-// is in there it does with its caller's rights, and a caller could as well have a program of theirs do it.
+// privilege: what is in there it does with its caller's rights, and a caller could as well have a program of theirs do
+// it.
 type Tail struct {
 	Rest, Start []tape.Op
 	Places      [MaxPlaces]uintptr

@@ -2,10 +2,9 @@
 
 package tape
 
-// The tape's instructions. A call is a raw system call whose arguments may come from registers; an
-// expect compares memory that an earlier call filled, and oneOf does with several values; a poke stores a register
-// into such memory, for
-// system calls that take a descriptor inside a structure; want compares a register.
+// The tape's instructions. A call is a raw system call whose arguments may come from registers; an expect compares
+// memory that an earlier call filled, and oneOf does with several values; a poke stores a register into such memory,
+// for system calls that take a descriptor inside a structure; want compares a register.
 const (
 	opCall = iota
 	opExpect

@@ -18,8 +18,7 @@ const Version = 5
 const FD = 0
 
 // A request is a header, which has the descriptors with it: four numbers, little-endian, which are Magic, Version, and
-// how
-// many bytes and descriptors there are. The bytes follow in pieces.
+// how many bytes and descriptors there are. The bytes follow in pieces.
 const (
 	Magic      = 0x31786273 // "sbx1"
 	HeaderSize = 16

@@ -177,9 +177,8 @@ func TestOnceIsNoOthers(t *testing.T) {
 	}
 }
 
-// TestNoIsWhatItWas: a no to something that a program goes through is on record as a no to that, and to each
-// further one as a part of the walk;
-// the directory was not refused, and other programs are asked.
+// TestNoIsWhatItWas: a no to something that a program goes through is on record as a no to that, and to each further
+// one as a part of the walk; the directory was not refused, and other programs are asked.
 func TestNoIsWhatItWas(t *testing.T) {
 	a, l := start(t, Options{})
 	asked := answerer(a, no)

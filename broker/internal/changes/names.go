@@ -19,8 +19,8 @@ import (
 )
 
 // namesFile is the file, beside a session's layers, that says which names the host had below their places at its start,
-// and which modes its directories.
-// What a layer holds does not say it: a file that was saved as editors do looks like a new one.
+// and which modes its directories. What a layer holds does not say it: a file that was saved as editors do looks like a
+// new one.
 const namesFile = "overlay/names.jsonl"
 
 // promptly are how many names are noted in any case; the rest are as long as the program runs, so that nobody waits for

@@ -16,9 +16,8 @@ import (
 	"sbx.example/sbx/broker/internal/policy/peer"
 )
 
-// Consent is what an answer to a question means. It is the only place that says so: what a key's text says, what
-// the session grants,
-// what a rule covers and what the record has are made from it.
+// Consent is what an answer to a question means. It is the only place that says so: what a key's text says, what the
+// session grants, what a rule covers and what the record has are made from it.
 type Consent struct {
 	Answer Answer // complete, see Answer.Normal
 	// Covers are what is granted or refused from now on. Empty with Once: that is for the accesses that wait, and for
@@ -102,9 +101,8 @@ func (a Ask) about() string {
 	return a.name()
 }
 
-// Rules are the policy rules that make an answer last: one for each thing that it covers. The root directory as a
-// whole is refused: such
-// a rule is to be written by hand.
+// Rules are the policy rules that make an answer last: one for each thing that it covers. The root directory as a whole
+// is refused: such a rule is to be written by hand.
 func (c Consent) Rules(now time.Time) ([]policy.Rule, error) {
 	var out []policy.Rule
 	for _, g := range c.Covers {
@@ -293,9 +291,8 @@ func (c Consent) span() string {
 	return ", until the session ends"
 }
 
-// Verdict is the one on one access that waited for the answer, where env has what the answer made hold. What
-// has become refused since
-// the question was asked stays refused whatever a human says, and so is what the answer does not cover.
+// Verdict is the one on one access that waited for the answer, where env has what the answer made hold. What has become
+// refused since the question was asked stays refused whatever a human says, and so is what the answer does not cover.
 func (ans Answer) Verdict(a Ask, env Env) Verdict {
 	// Here somebody did answer, so only rules and hidden things can still refuse.
 	env.Static, env.NoPrompt = false, false

@@ -13,10 +13,9 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// Question is what sandboxed programs want and do not get without an answer. Strings are bytes as the kernel
-// knows them; ID, Time,
-// Merged and Paths are set by the queue. A question never changes what it is about: one that comes to be about
-// more has another ID.
+// Question is what sandboxed programs want and do not get without an answer. Strings are bytes as the kernel knows
+// them; ID, Time, Merged and Paths are set by the queue. A question never changes what it is about: one that comes to
+// be about more has another ID.
 type Question struct {
 	ID     string // 128 random bits, hex
 	SID    string
@@ -117,9 +116,8 @@ func (q *Question) about() string {
 	return q.Path
 }
 
-// Group is what questions have in common that can become one: the program, the right, the directory and the
-// reason. Empty: this one is
-// asked about by itself.
+// Group is what questions have in common that can become one: the program, the right, the directory and the reason.
+// Empty: this one is asked about by itself.
 func (q *Question) Group() string {
 	if linked := q.Target != "" && q.Target != q.Path; linked || q.Alone() || q.Host != "" || q.Whole || q.Secret ||
 		q.Right() == policy.Connect || !strings.HasPrefix(q.Path, "/") {
@@ -132,9 +130,8 @@ func (q *Question) Group() string {
 	return strings.Join([]string{q.Exe, string(q.Right()), dir, q.Walk, q.Why}, "\x00")
 }
 
-// Subject is what equal questions have in common. The target is part of it, or a link that is turned round while
-// a question waits would
-// ride on the answer for where it led before; so is the program, or another would.
+// Subject is what equal questions have in common. The target is part of it, or a link that is turned round while a
+// question waits would ride on the answer for where it led before; so is the program, or another would.
 func (q *Question) Subject() string {
 	parts := []string{q.Exe, string(q.Right()), q.Path, q.Target, q.Host, strconv.Itoa(q.Port), q.Walk, q.Why}
 	for _, n := range q.Paths {

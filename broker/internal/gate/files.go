@@ -30,9 +30,9 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// onceFor is how long stays mounted what an answer for this once is of no use for without: a socket, what is
-// executed by the notification engine, and
-// a file system that a program serves. The question says so. Nothing else that was allowed once is mounted.
+// onceFor is how long stays mounted what an answer for this once is of no use for without: a socket, what is executed
+// by the notification engine, and a file system that a program serves. The question says so. Nothing else that was
+// allowed once is mounted.
 const onceFor = 2 * time.Second
 
 // Files is the engine that serves the root and asks about what is not granted on it.

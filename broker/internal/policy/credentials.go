@@ -161,8 +161,7 @@ func (c *Credential) check() error {
 }
 
 // KnowLogin settles where a service that is known by its kind or name issues its tokens, if nothing is said of the
-// value.
-// Package credential knows the hosts of these.
+// value. Package credential knows the hosts of these.
 func (c *Credential) KnowLogin() {
 	if c.Login != "" || !c.Sealed() || c.Store != "" {
 		return

@@ -182,8 +182,8 @@ func (e Effective) Sources() (list []Credential) {
 func (c *Credential) SourceReason() string { return "the value of credential " + c.Name }
 
 // Concealed is the complete list of what is hidden: built-in secrets, fs.secrets, fs.hidden, the profile's lists, and
-// the files that have values of credentials.
-// A built-in entry whose variable has no value here cannot exist here and is left out.
+// the files that have values of credentials. A built-in entry whose variable has no value here cannot exist here and is
+// left out.
 func (e Effective) Concealed() []Hiding {
 	var out []Hiding
 	vars := e.Vars

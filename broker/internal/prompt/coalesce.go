@@ -13,11 +13,9 @@ const (
 	maxNames = 8000
 )
 
-// place makes a new question: about the object, or about it and others of its directory that wait for the same,
-// where there are many of
-// them. A question is never widened: the new one has another id and another text, and the old ones are gone. Nil
-// means that the budget
-// is used up.
+// place makes a new question: about the object, or about it and others of its directory that wait for the same, where
+// there are many of them. A question is never widened: the new one has another id and another text, and the old ones
+// are gone. Nil means that the budget is used up.
 func (q *Queue) place(in Question) *entry {
 	siblings := q.siblings(&in)
 	if len(siblings) >= q.opt.CoalesceAfter || len(siblings) > 0 && siblings[0].q.Many() {

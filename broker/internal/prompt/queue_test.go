@@ -120,9 +120,8 @@ func TestWithdrawnQuestionTakesNoAnswer(t *testing.T) {
 	})
 }
 
-// TestSiblingsBecomeOneQuestion: several files of one directory that wait are one question about exactly these.
-// It never comes to be about
-// more: then it is another one, with another id.
+// TestSiblingsBecomeOneQuestion: several files of one directory that wait are one question about exactly these. It
+// never comes to be about more: then it is another one, with another id.
 func TestSiblingsBecomeOneQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var committed []decide.Grant

@@ -177,9 +177,8 @@ func (gt *Gate) Permission(cancel <-chan struct{}, pid uint32, n Object,
 	}
 }
 
-// state finds what stands for a path: a grant, a denial, or a question. If there was none it comes with the
-// putting of it. Where it
-// needs to know who asks, and does not, it finds nothing.
+// state finds what stands for a path: a grant, a denial, or a question. If there was none it comes with the putting of
+// it. Where it needs to know who asks, and does not, it finds nothing.
 func (gt *Gate) state(pid uint32, n Object, o Op, from *asker) (
 	*Grant, *question, func(), fuse.Status) {
 	gt.mu.Lock()

@@ -9,9 +9,8 @@ import (
 	"sbx.example/sbx/broker/internal/program"
 )
 
-// A walker is a process that lists a directory and goes on to its names: ls -l, find, an indexer. A question
-// about one says where the
-// walk began.
+// A walker is a process that lists a directory and goes on to its names: ls -l, find, an indexer. A question about one
+// says where the walk began.
 const (
 	// walkerFor is how long after its last step a process still counts as walking through a directory.
 	walkerFor  = 10 * time.Second

@@ -17,9 +17,8 @@ import (
 // NeedsTree is why a second name or a socket is not made beside what is granted name by name.
 const NeedsTree = "it can be made only where the tree around it is granted for writing"
 
-// byHand makes, removes and moves names that were granted, and not the tree that they lie in. The broker does to
-// each on the host what the
-// call wanted.
+// byHand makes, removes and moves names that were granted, and not the tree that they lie in. The broker does to each
+// on the host what the call wanted.
 func (r *request) byHand(objects []*object) {
 	if r.c.op == "link" || r.c.op == "bind" {
 		r.s.refuse(&r.n, r.c.op, objects[0].path, unix.EACCES, NeedsTree)

@@ -319,9 +319,8 @@ func (r *request) handOver(o *object) {
 	}
 }
 
-// changeNames asks about each name that is made, removed or moved. Where a tree around it is granted for writing,
-// that is mounted and the
-// kernel does it; else the broker does, to that name alone.
+// changeNames asks about each name that is made, removed or moved. Where a tree around it is granted for writing, that
+// is mounted and the kernel does it; else the broker does, to that name alone.
 func (r *request) changeNames(objects []*object) {
 	if r.exists(objects) {
 		r.s.fail(r.n.id, unix.EEXIST)
