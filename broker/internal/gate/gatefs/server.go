@@ -8,7 +8,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -252,8 +251,6 @@ const (
 func (s *Server) reopen(fd, flags int) (int, error) {
 	return names.Reopen(fd, flags&^unix.O_NOFOLLOW|unix.O_NOCTTY)
 }
-
-func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 func status(err error) fuse.Status   { return fuse.ToStatus(err) }
 func errno(e unix.Errno) fuse.Status { return fuse.Status(e) }

@@ -111,7 +111,7 @@ func (s *Server) addWatch(n *nodes.Node) *watch {
 	full := len(w.byWd) >= maxWatches
 	wd, err := -1, error(unix.ENOSPC)
 	if !full { // a directory that is a node already, under other rules, is left to that one
-		wd, err = unix.InotifyAddWatch(w.fd, procPath(n.FD), followed|unix.IN_ONLYDIR|unix.IN_MASK_CREATE)
+		wd, err = unix.InotifyAddWatch(w.fd, names.FdPath(n.FD), followed|unix.IN_ONLYDIR|unix.IN_MASK_CREATE)
 	}
 	if err == unix.ENOSPC && !w.told {
 		w.told = true

@@ -24,7 +24,7 @@ func (s *Server) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string,
 	if t.host < 0 || t.Kind == nodes.Static && t.Dir.Kind == served.Skeleton || t.Type == unix.S_IFLNK {
 		return 0, fuse.ENODATA
 	}
-	n, err := unix.Getxattr(procPath(t.host), name, dest)
+	n, err := unix.Getxattr(names.FdPath(t.host), name, dest)
 	return uint32(max(n, 0)), status(err)
 }
 
@@ -38,7 +38,7 @@ func (s *Server) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte
 	if t.host < 0 || t.Kind == nodes.Static && t.Dir.Kind == served.Skeleton || t.Type == unix.S_IFLNK {
 		return 0, fuse.OK
 	}
-	list, err := names.UserXattrs(procPath(t.host))
+	list, err := names.UserXattrs(names.FdPath(t.host))
 	if err != nil {
 		return 0, status(err)
 	}
@@ -77,5 +77,5 @@ func (s *Server) changeXattr(cancel <-chan struct{}, h *fuse.InHeader, name stri
 	}
 	defer s.keeper.Keeping(t.host, nil)()
 	defer s.expectAt(t.Node, unix.IN_ATTRIB)()
-	return status(change(procPath(t.host)))
+	return status(change(names.FdPath(t.host)))
 }

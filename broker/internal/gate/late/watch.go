@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -216,7 +215,7 @@ func (w *Watcher) all(fresh bool) {
 
 // watch watches the directory behind a descriptor.
 func (w *Watcher) watch(fd int) (int, error) {
-	return unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), watched)
+	return unix.InotifyAddWatch(w.fd, names.FdPath(fd), watched)
 }
 
 // event says whether it was about a name of a secret.

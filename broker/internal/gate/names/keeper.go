@@ -181,10 +181,13 @@ func open(dir int, base string, flags, mode, resolve uint64) (int, error) {
 		Resolve: resolve})
 }
 
+// FdPath is a path to what one of this process's descriptors is, whatever its name is now.
+func FdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
 // Reopen opens what a descriptor is, whatever its name is now.
 func Reopen(fd, flags int) (int, error) {
 	for {
-		open, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC, 0)
+		open, err := unix.Open(FdPath(fd), flags|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
 			return open, err
 		}

@@ -3,8 +3,6 @@
 package names
 
 import (
-	"strconv"
-
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/internal/host"
@@ -28,7 +26,7 @@ func MakeDir(dir int, name string, mode uint32) error {
 		return nil
 	}
 	if lost := mode &^ st.Mode & host.Umask(); lost != 0 {
-		_ = unix.Fchmodat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|lost, 0)
+		_ = unix.Fchmodat(unix.AT_FDCWD, FdPath(fd), st.Mode&0o7777|lost, 0)
 	}
 	return nil
 }

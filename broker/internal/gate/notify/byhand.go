@@ -219,7 +219,7 @@ func (r *request) alter(o *object) {
 		return
 	}
 	var err error
-	change := func(f func(string) error) { r.rights().without(func() { err = f(ownFd(o.fd)) }) }
+	change := func(f func(string) error) { r.rights().without(func() { err = f(names.FdPath(o.fd)) }) }
 	switch r.c.op {
 	case "truncate":
 		change(func(p string) error { return unix.Truncate(p, int64(r.n.args[1])) })

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 const (
@@ -84,7 +86,9 @@ func (c *copies) close() {
 
 func sealedCopy(fd int, st *unix.Stat_t, rt rights) (int, int64, error) {
 	in, err := -1, error(nil)
-	rt.without(func() { in, err = unix.Open(ownFd(fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0) })
+	rt.without(func() {
+		in, err = unix.Open(names.FdPath(fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
 		return -1, 0, fmt.Errorf("opening the approved file: %w", err)
 	}

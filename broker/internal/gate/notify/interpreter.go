@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // maxInterpreters is how often the kernel follows "#!" (fs/exec.c), with the loader after it.
@@ -68,7 +70,9 @@ func interpreterOf(fd int, rt rights) string {
 		return ""
 	}
 	in := -1
-	rt.without(func() { in, _ = unix.Open(ownFd(fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0) })
+	rt.without(func() {
+		in, _ = unix.Open(names.FdPath(fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	})
 	if in < 0 {
 		return ""
 	}

@@ -10,6 +10,8 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // native carries a call out where what is granted can be mounted: trees, what is executed and what is watched. The
@@ -187,7 +189,7 @@ func (r *request) list(o *object) {
 	var err error
 	r.rights().without(func() {
 		var f *os.File
-		if f, err = os.Open(ownFd(o.fd)); err == nil {
+		if f, err = os.Open(names.FdPath(o.fd)); err == nil {
 			entries, err = f.ReadDir(maxListed + 1)
 			f.Close()
 		}

@@ -52,7 +52,7 @@ func (r *request) open(o *object) {
 		if write {
 			keep |= unix.O_ACCMODE | unix.O_TRUNC | unix.O_APPEND | unix.O_SYNC | unix.O_DIRECT
 		}
-		fd, err = unix.Open(ownFd(source), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|int(r.flags&keep), 0)
+		fd, err = unix.Open(names.FdPath(source), unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC|int(r.flags&keep), 0)
 	})
 	if err == nil && !write && r.config(o) {
 		fd, err = names.Shown(fd, nil)
@@ -123,7 +123,7 @@ func (s *server) detached(o *object, write bool) (int, error) {
 
 // beside is where in its directory something is by now, or else where it was.
 func beside(was string, fd int) string {
-	if now, err := os.Readlink(ownFd(fd)); err == nil && path.Dir(now) == path.Dir(was) {
+	if now, err := os.Readlink(names.FdPath(fd)); err == nil && path.Dir(now) == path.Dir(was) {
 		return now
 	}
 	return was

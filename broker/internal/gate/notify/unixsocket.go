@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // unix decides about a unix socket's address and connects.
@@ -41,7 +43,7 @@ func (x *connection) unix(sock int) {
 	if (outside || !s.ours(x.n.pid, o.fd)) && !x.approved(p, o) {
 		return
 	}
-	addr := append([]byte{unix.AF_UNIX, 0}, ownFd(o.fd)...)
+	addr := append([]byte{unix.AF_UNIX, 0}, names.FdPath(o.fd)...)
 	connect := func() bool { return x.finish(sock, append(addr, 0)) }
 	var st unix.Stat_t
 	if s.Connect == nil || unix.Fstat(o.fd, &st) != nil {

@@ -5,11 +5,12 @@ package notify
 import (
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // object is what a name leads to, pinned.
@@ -319,7 +320,7 @@ func (w *walker) openHost(p, c string) (fd int, real string, e syscall.Errno) {
 	if e != 0 {
 		return -1, "", e
 	}
-	real, err := os.Readlink(ownFd(fd))
+	real, err := os.Readlink(names.FdPath(fd))
 	if err != nil {
 		unix.Close(fd)
 		return -1, "", unix.EACCES
@@ -342,6 +343,3 @@ func (w *walker) arrive(p string, fd int, typ uint32, native bool) (outcome, *ob
 	}
 	return gated, &object{path: p, fd: fd, typ: typ, native: native, links: w.links, texts: w.texts}
 }
-
-// ownFd is the broker's own name for one of its descriptors.
-func ownFd(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/broker/internal/gate/names"
 )
 
 // nameless returns the object of a link whose source is a descriptor, if that is a file opened through one of the
@@ -64,7 +66,7 @@ func (j *job) linkTo(fd int, to *name) syscall.Errno {
 }
 
 // ownFd is a path to what one of this process's descriptors is, whatever it is.
-func ownFd(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) + "\x00" }
+func ownFd(fd int) string { return names.FdPath(fd) + "\x00" }
 
 // mountOf tells mounts apart, also of the same object.
 func mountOf(fd int) uint64 {
