@@ -129,11 +129,10 @@ func (s *Server) ownLink(n *nodes.Node, name, target string, fd int) {
 
 // renameCandidate moves an object of which the old name or the new one is a secret's; what may be done with the names
 // by themselves was judged.
-func (s *Server) renameCandidate(h *fuse.InHeader, od *nodes.Node, oldName string, nd *nodes.Node, newName string,
-	flags uint32) fuse.Status {
+func (s *Server) renameCandidate(h *fuse.InHeader, m move, flags uint32) fuse.Status {
 	if flags&unix.RENAME_EXCHANGE != 0 {
 		return fuse.EINVAL // mv and editors do without it
 	}
-	err := s.keeper.Rename(s.named(od, oldName), s.named(nd, newName), uint(flags))
-	return s.occupied(h, nd, newName, err)
+	err := s.keeper.Rename(s.named(m.from, m.oldName), s.named(m.to, m.newName), uint(flags))
+	return s.occupied(h, m.to, m.newName, err)
 }

@@ -38,9 +38,11 @@ func (s *Server) noteMkdir(n *nodes.Node, name string, id guard.ID) {
 	s.opts.Session.Mkdir(s.holds(n, name), s.verdict(n, name), n.Key.ID, name, id)
 }
 
-// noteGone remembers that the directory with that identity has left its name in n, for another.
-func (s *Server) noteGone(n *nodes.Node, name string, id guard.ID, to *nodes.Node, toName string) {
-	s.opts.Session.Left(n.Key.ID, name, id, func() bool { return names.Free(to.FD, toName, n.Zone.Below(name)) })
+// noteGone remembers that the directory with that identity has left its name for another.
+func (s *Server) noteGone(m move, id guard.ID) {
+	s.opts.Session.Left(m.from.Key.ID, m.oldName, id, func() bool {
+		return names.Free(m.to.FD, m.newName, m.from.Zone.Below(m.oldName))
+	})
 }
 
 // takes says whether a directory gets to where one was before that is not the session's own, or where one is looked
@@ -58,15 +60,14 @@ func (s *Server) takes(n *nodes.Node, name string, id guard.ID) bool {
 // the session's it has to be without names that are guarded, and is then guarded like that: its directories are added
 // to demote. Else EXDEV makes mv copy, and the copies are judged one by one. So has one that leaves a directory of
 // packages, where those names are free. s.judging is held, so that no name is made in it meanwhile.
-func (s *Server) mayMoveOwn(od *nodes.Node, oldName string, nd *nodes.Node, newName string, takes bool,
-	demote *[]guard.ID) fuse.Status {
-	to := s.holds(nd, newName)
-	if !s.isOwn(nd) && !to.Ordinary() {
+func (s *Server) mayMoveOwn(m move, takes bool, demote *[]guard.ID) fuse.Status {
+	to := s.holds(m.to, m.newName)
+	if !s.isOwn(m.to) && !to.Ordinary() {
 		return fuse.EXDEV
 	}
-	was, below := s.holds(od, oldName).Below(oldName), to.Below(newName)
-	if s.keeper.Reveals(names.Leaving{Dir: od.FD, Base: oldName, Top: s.opts.Root,
-		Path: strings.TrimPrefix(path.Join(s.nodes.Where(od), oldName), "/"), From: was, To: below,
+	was, below := s.holds(m.from, m.oldName).Below(m.oldName), to.Below(m.newName)
+	if s.keeper.Reveals(names.Leaving{Dir: m.from.FD, Base: m.oldName, Top: s.opts.Root,
+		Path: strings.TrimPrefix(path.Join(s.nodes.Where(m.from), m.oldName), "/"), From: was, To: below,
 		Own: s.opts.Session.Own}) {
 		return fuse.EXDEV // of what is not the session's own in it
 	}
@@ -76,23 +77,22 @@ func (s *Server) mayMoveOwn(od *nodes.Node, oldName string, nd *nodes.Node, newN
 		}
 		demote = nil
 	}
-	return mayFill(od, oldName, below, demote)
+	return mayFill(m.from, m.oldName, below, demote)
 }
 
 // mayMoveTheirs is mayMoveOwn for a directory that is not the session's own. What the session made in it may be: that,
 // and what is in a repository's directory, was judged for the place where it is.
-func (s *Server) mayMoveTheirs(od *nodes.Node, oldName string, nd *nodes.Node, newName string, takes bool,
-	demote *[]guard.ID) fuse.Status {
-	below := s.holds(nd, newName).Below(newName)
+func (s *Server) mayMoveTheirs(m move, takes bool, demote *[]guard.ID) fuse.Status {
+	below := s.holds(m.to, m.newName).Below(m.newName)
 	switch {
-	case !s.holds(od, oldName).Below(oldName).Alike(below):
+	case !s.holds(m.from, m.oldName).Below(m.oldName).Alike(below):
 		return fuse.EXDEV
 	case takes || below.Git() || below.Chosen():
 		if !takes {
 			demote = nil
 		}
-		return mayFill(od, oldName, below, demote)
-	case names.LeadsOut(od.FD, oldName):
+		return mayFill(m.from, m.oldName, below, demote)
+	case names.LeadsOut(m.from.FD, m.oldName):
 		return fuse.EXDEV
 	}
 	return fuse.OK

@@ -395,21 +395,21 @@ func (s *Server) expectAt(c *nodes.Node, masks ...uint32) func() {
 var renamed = [...]uint32{unix.IN_CLOSE_WRITE, unix.IN_MODIFY, unix.IN_ATTRIB}
 
 // expectRename is expect for both names of a rename.
-func (s *Server) expectRename(od *nodes.Node, oldName string, nd *nodes.Node, newName string) func() {
+func (s *Server) expectRename(m move) func() {
 	w := &s.watches
 	w.mu.Lock()
-	same := s.opts.Repeat != nil && (w.of[od] != nil || w.of[nd] != nil)
+	same := s.opts.Repeat != nil && (w.of[m.from] != nil || w.of[m.to] != nil)
 	if same {
-		w.own.Same(od, oldName, nd, newName, renamed[:])
+		w.own.Same(m.from, m.oldName, m.to, m.newName, renamed[:])
 	}
 	w.mu.Unlock()
-	from := s.expect(od, oldName, unix.IN_MOVED_FROM, unix.IN_MOVED_TO, unix.IN_DELETE)
-	to := s.expect(nd, newName, unix.IN_MOVED_TO, unix.IN_MOVED_FROM, unix.IN_CREATE, unix.IN_ATTRIB)
+	from := s.expect(m.from, m.oldName, unix.IN_MOVED_FROM, unix.IN_MOVED_TO, unix.IN_DELETE)
+	to := s.expect(m.to, m.newName, unix.IN_MOVED_TO, unix.IN_MOVED_FROM, unix.IN_CREATE, unix.IN_ATTRIB)
 	return func() {
 		from()
 		to()
 		if w.mu.Lock(); same {
-			w.own.End(w.fd, od, oldName, renamed[:])
+			w.own.End(w.fd, m.from, m.oldName, renamed[:])
 		}
 		w.mu.Unlock()
 	}
