@@ -114,7 +114,7 @@ func set(text []byte, path []string, value any) ([]byte, Member, error) {
 		switch {
 		case s == nil:
 			m.Made = len(path) - 1 - depth
-			return insert(text, at, closing, members, depth, path[depth:], value), m, nil
+			return enclosing{at, closing, members, depth}.insert(text, path[depth:], value), m, nil
 		case last:
 			m.Old = bytes.Clone(text[s.value:s.next])
 			return splice(text, s.value, s.next, indented(value, depth+1)), m, nil
@@ -124,22 +124,30 @@ func set(text []byte, path []string, value any) ([]byte, Member, error) {
 	return nil, m, errNoObject
 }
 
+// enclosing is an object of a document: where its braces are, what is between them, and how many objects it is in.
+type enclosing struct {
+	at, closing int
+	members     []span
+	depth       int
+}
+
 // insert adds a member, and the objects that lead to it, behind the last of an object's.
-func insert(text []byte, at, closing int, members []span, depth int, path []string, value any) []byte {
+func (o enclosing) insert(text []byte, path []string, value any) []byte {
 	for i := len(path) - 1; i > 0; i-- {
 		value = map[string]any{path[i]: value}
 	}
 	name, _ := json.Marshal(path[0])
-	entry := string(name) + ": " + string(indented(value, depth+1))
-	if n := len(members); n > 0 {
-		before := at + 1
+	entry := string(name) + ": " + string(indented(value, o.depth+1))
+	if n := len(o.members); n > 0 {
+		before := o.at + 1
 		if n > 1 {
-			before = bytes.IndexByte(text[members[n-2].next:], ',') + members[n-2].next + 1
+			before = bytes.IndexByte(text[o.members[n-2].next:], ',') + o.members[n-2].next + 1
 		}
-		return splice(text, members[n-1].next, members[n-1].next, []byte(","+string(text[before:members[n-1].key])+entry))
+		last := o.members[n-1]
+		return splice(text, last.next, last.next, []byte(","+string(text[before:last.key])+entry))
 	}
-	pad := strings.Repeat("  ", depth)
-	return splice(text, at+1, closing, []byte("\n"+pad+"  "+entry+"\n"+pad))
+	pad := strings.Repeat("  ", o.depth)
+	return splice(text, o.at+1, o.closing, []byte("\n"+pad+"  "+entry+"\n"+pad))
 }
 
 func indented(value any, depth int) []byte {
