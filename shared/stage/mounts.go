@@ -63,7 +63,7 @@ func (c *Compiler) mount(m *plan.Mount, first bool) error {
 		c.MountOn(rel, t.Str("proc"), t.Str("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.Str("hidepid=invisible"))
 		c.placeKernels(rel)
 	case plan.Devpts:
-		c.MountOn(rel, t.Str("devpts"), t.Str("devpts"), unix.MS_NOSUID|unix.MS_NOEXEC, t.Str("newinstance,ptmxmode=0666,mode=0620"))
+		c.MountOn(rel, t.Str("devpts"), t.Str("devpts"), unix.MS_NOSUID|unix.MS_NOEXEC, t.Str(terminals))
 	case plan.Mqueue:
 		c.MountOn(rel, t.Str("mqueue"), t.Str("mqueue"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
 		c.placeKernels(rel)
@@ -305,3 +305,7 @@ func (c *Compiler) Pivot() {
 		c.NS.Shared()
 	}
 }
+
+// terminals are the options of a sandbox's own pseudo-terminals. The kernel has a number of them for the whole machine
+// (kernel.pty.max): without max one sandbox could take those of all others, of every user.
+const terminals = "newinstance,ptmxmode=0666,mode=0620,max=256"

@@ -167,8 +167,12 @@ func (t *Term) exec(q *execRequest) int {
 	} else {
 		a.At(t.Std)
 	}
-	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: startOf(a, passSignals(c)), Ended: a.Stop,
-		Asked: a.Asked, Told: a.Told}
+	told := passSignals(c)
+	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: startOf(a, told), Asked: a.Asked, Told: a.Told,
+		Ended: func() {
+			a.Stop()
+			told.ended()
+		}}
 	e.Stdin, e.Stdout, e.Stderr = a.Streams(t.Std)
 	t.Guest = true
 	if q.json {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/launch"
 )
 
 // signals are those that this process is told and a program inside is to hear.
@@ -22,6 +23,29 @@ type signals struct {
 	pid     int
 	started chan struct{}
 	once    sync.Once
+	mu      sync.Mutex
+	last    syscall.Signal // that the program was told to end by, 0 for none
+	over    bool           // the program has ended
+}
+
+// ended says that the program has. What it wrote may still have to be copied, for ever where nobody reads it.
+func (s *signals) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if last := s.last; last != 0 {
+		time.AfterFunc(launch.UnreadFor, func() { endBy(last) })
+	}
+}
+
+// own says whether a signal is this process's own, because the program has ended.
+func (s *signals) own(x syscall.Signal) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if launch.Ends(x) {
+		s.last = x
+	}
+	return s.over
 }
 
 // startPatience is how long a signal waits for the program to have started; the broker says so within milliseconds.
@@ -49,25 +73,29 @@ func (s *signals) startOf(pid int) {
 	})
 }
 
-// pass sends one on. Being stopped stops the program too. While there is no program a signal is this process's own.
+// pass sends one on. Being stopped stops the program too. While there is no program,
+// and when it has ended, a signal is this process's own.
 func (s *signals) pass(x syscall.Signal) {
-	select {
-	case <-s.started:
-	case <-time.After(startPatience):
-		if x == syscall.SIGTSTP {
-			stop()
-			return
+	over := s.own(x)
+	if !over {
+		select {
+		case <-s.started:
+		case <-time.After(startPatience):
+			over = true
 		}
-		endBy(x)
-		return
 	}
-	if x == syscall.SIGTSTP {
+	switch {
+	case x == syscall.SIGTSTP && over:
+		stop()
+	case x == syscall.SIGTSTP:
 		_ = s.c.Signal(s.pid, "STOP")
 		stop()
 		_ = s.c.Signal(s.pid, "CONT")
-		return
+	case over:
+		endBy(x)
+	default:
+		_ = s.c.Signal(s.pid, strings.TrimPrefix(unix.SignalName(x), "SIG"))
 	}
-	_ = s.c.Signal(s.pid, strings.TrimPrefix(unix.SignalName(x), "SIG"))
 }
 
 // stop stops this process, and returns when it is continued. Sent to the process as a whole the signal may be another

@@ -25,9 +25,9 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command, a *a
 		e.Env = append([]string{"TERM=" + v}, e.Env...)
 	}
 	drained := make(chan struct{})
-	joined := false
+	joined, let := false, func() {}
 	e.Terminal = func(pty *os.File) {
-		joined = true
+		joined, let = true, launch.Hold(pty)
 		if saved != nil {
 			_ = launch.SetTerminal(pty, saved)
 		}
@@ -52,6 +52,7 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command, a *a
 		})
 	}
 	end, err := c.Run(e)
+	let()
 	if joined { // the terminal is hung up when its session's first process has ended
 		select {
 		case <-drained:

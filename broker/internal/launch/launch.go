@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -65,9 +66,11 @@ type Options struct {
 type Running struct {
 	Child   *child.Child
 	Plan    *plan.Plan
-	signals func()       // of Options
-	early   atomic.Int32 // signal that came before the program ran
-	told    atomic.Bool  // by Interrupt: of the SIGINT that comes next
+	signals func()        // of Options
+	early   atomic.Int32  // signal that came before the program ran
+	told    atomic.Bool   // by Interrupt: of the SIGINT that comes next
+	urgent  chan struct{} // closed when the program was to end
+	urge    func()        // closes it
 
 	frozen atomic.Bool
 	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control
@@ -112,7 +115,8 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	r := &Running{Plan: p, signals: opt.Signals}
+	r := &Running{Plan: p, signals: opt.Signals, urgent: make(chan struct{})}
+	r.urge = sync.OnceFunc(func() { close(r.urgent) })
 	release := func() {}
 	child, err := start(p, std.child, child.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse,
 		Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember,
@@ -146,16 +150,16 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term.start(child)
 	listen(child, opt.Listener)
 	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
-	if !opt.Exits { // it would switch between threads a dozen times
-		release()
-	}
 	child.End(opt.Exits)
 	res.After = child.Aftermath()
 	if err == nil {
 		child.Remember()
 	}
 	term.drain()
-	res.Unwritten = std.drain()
+	res.Unwritten = std.drain(r.urgent)
+	if !opt.Exits { // it would switch between threads a dozen times
+		release()
+	}
 	res.Duration = time.Since(begin)
 	return res, err
 }
@@ -191,6 +195,7 @@ func (r *Running) wait(ctx context.Context, timeout time.Duration, expiring func
 	if timeout > 0 {
 		t := time.AfterFunc(timeout, func() {
 			expired.Store(true)
+			r.urge()
 			if expiring != nil {
 				expiring()
 			}
@@ -199,7 +204,10 @@ func (r *Running) wait(ctx context.Context, timeout time.Duration, expiring func
 		defer t.Stop()
 	}
 	if ctx.Done() != nil {
-		defer context.AfterFunc(ctx, r.Child.SendKill)()
+		defer context.AfterFunc(ctx, func() {
+			r.urge()
+			r.Child.SendKill()
+		})()
 	}
 	ws, err := r.events(term)
 	if f := r.Child.StartFault(); f != nil {

@@ -44,9 +44,17 @@ func (r *Running) followSize(term *terminal) (release func()) {
 	return func() { close(stop) }
 }
 
+// Ends says whether a program is told to end by a signal.
+func Ends(s syscall.Signal) bool {
+	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
+}
+
 func (r *Running) handle(s syscall.Signal, term *terminal) {
 	if s == syscall.SIGINT && r.told.CompareAndSwap(true, false) {
 		return
+	}
+	if Ends(s) {
+		r.urge()
 	}
 	main := r.main()
 	switch {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +25,7 @@ type stdio struct {
 	ours   [3]*os.File
 	caller [3]*os.File
 	loan   *handover.Loan // of the caller's pipe
+	passed atomic.Int64   // bytes that were copied
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	err    error
@@ -154,13 +157,25 @@ func (s *stdio) relay() {
 			to, err := renumbered(s.caller[i])
 			if err == nil {
 				defer to.Close()
-				_, err = io.Copy(to, s.ours[i])
+				_, err = io.Copy(counted{to, &s.passed}, s.ours[i])
 			}
 			if err != nil {
 				s.failed(i, err)
 			}
 		}()
 	}
+}
+
+// counted counts what is written to a file.
+type counted struct {
+	io.Writer
+	n *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // written says whether what was written to a file stands there, to be read and written over by whoever has it. A pipe
@@ -190,11 +205,34 @@ func (s *stdio) failed(i int, err error) {
 	}
 }
 
-// drain waits until everything that the program wrote has been passed on, and says why that could not be.
-func (s *stdio) drain() error {
+// UnreadFor is how long what a program wrote waits for a reader who takes nothing of it, when the program was to end.
+const UnreadFor = 3 * time.Second
+
+// drain waits until everything that the program wrote has been passed on, and says why that could not be. Once urgent
+// is closed it waits no longer than somebody reads: who had the program end wants this process to end, too.
+func (s *stdio) drain(urgent <-chan struct{}) error {
 	s.loan.End()
-	s.wg.Wait()
-	return s.err
+	if s.ours[1] == nil && s.ours[2] == nil {
+		return s.err
+	}
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return s.err
+	case <-urgent:
+	}
+	for {
+		before := s.passed.Load()
+		select {
+		case <-done:
+			return s.err
+		case <-time.After(UnreadFor):
+			if s.passed.Load() == before {
+				return errors.New("nobody reads it")
+			}
+		}
+	}
 }
 
 func (s *stdio) close() {

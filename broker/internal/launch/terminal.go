@@ -29,6 +29,7 @@ type terminal struct {
 	real   *os.File // nil: the caller has none, and every method does nothing
 	keys   *os.File // what is read; real or the controlling terminal
 	master *os.File
+	let    func() // see Hold
 	saved  *term.State
 	stdin  bool // it is the program's standard input
 	later  bool // the program has to ask for keys
@@ -109,7 +110,7 @@ func (t *terminal) start(c *child.Child) {
 		master = os.NewFile(uintptr(fd), "terminal")
 	}
 	t.mu.Lock()
-	t.master = master
+	t.master, t.let = master, Hold(master)
 	t.mu.Unlock()
 	if t.saved != nil {
 		_ = SetTerminal(t.master, t.saved)
@@ -138,6 +139,17 @@ func (t *terminal) start(c *child.Child) {
 	} else if t.input {
 		go input()
 	}
+}
+
+// Hold keeps the program's side of a terminal open until the function that it returns is called. Else the master would
+// be at its end (EIO) as soon as the program has closed all that it has of the terminal, which it may open again
+// (/dev/tty): nobody would read what it writes then, and in the end it would wait for ever.
+func Hold(master *os.File) (let func()) {
+	peer, err := child.Peer(master)
+	if err != nil {
+		return func() {}
+	}
+	return func() { peer.Close() }
 }
 
 // reader and writer hide os.File's ReadFrom and splice paths, which do not work on terminals.
@@ -308,6 +320,7 @@ func (t *terminal) drain() {
 		return
 	}
 	t.over.Store(true)
+	t.let()
 	done := make(chan struct{})
 	go func() { t.wg.Wait(); close(done) }()
 	select {
