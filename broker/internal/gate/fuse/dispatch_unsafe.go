@@ -86,6 +86,9 @@ func (s *Server) try(r *request) (a result) {
 	if s.only != nil && h.Uid != *s.only && !anybodys(h.Opcode) {
 		return result{code: EACCES}
 	}
+	if keepsOpen(h.Opcode) && s.crowded() {
+		return result{code: EMFILE}
+	}
 	switch h.Opcode {
 	case opForget, opBatchForget:
 		s.forget(r)
@@ -107,6 +110,11 @@ func (s *Server) try(r *request) (a result) {
 		return s.dirs(r)
 	}
 	return s.files(r)
+}
+
+// keepsOpen says whether an operation takes a descriptor of this process for as long as a program likes.
+func keepsOpen(op uint32) bool {
+	return op == opOpen || op == opOpendir || op == opCreate || op == opMkdir
 }
 
 // anybodys says whether an operation is every user's: to find a name and look at it, which the kernel also does by what

@@ -24,6 +24,7 @@ type Server struct {
 
 	fdMu sync.RWMutex // held while the descriptor is used by whoever is not a loop
 	fd   int          // -1 when it is closed
+	most int          // from which number on descriptors are not for what programs keep open; 0: they all are
 
 	mu      sync.Mutex
 	reading int // loops that wait for a request
@@ -41,13 +42,37 @@ const maxBackground = 16
 // what is served, as the user namespace of the mount calls him: the file system has the rights of one user, and the
 // kernel leaves all checks to it.
 func New(fd int, fs FileSystem, only *uint32) (*Server, error) {
-	s := &Server{fs: fs, fd: fd, only: only}
+	s := &Server{fs: fs, fd: fd, only: only, most: mostOpen()}
 	if err := s.greet(); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("greeting the kernel on /dev/fuse: %w", err)
 	}
 	fs.Init(s)
 	return s, nil
+}
+
+// spared is how many descriptors are left to this process when programs have all others: without one it hears neither
+// answers nor clients, starts nothing and cannot look at who asks. Who may have few open anyway keeps none back.
+const spared, leastLimit = 128, 1024
+
+func mostOpen() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || l.Cur < leastLimit {
+		return 0
+	}
+	return int(min(l.Cur, 1<<30)) - spared
+}
+
+// crowded says whether so many descriptors are open that programs get no more. The lowest free number tells.
+func (s *Server) crowded() bool {
+	if s.most == 0 {
+		return false
+	}
+	fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err != nil || fd >= s.most
 }
 
 // Serve answers requests until the last mount is gone.

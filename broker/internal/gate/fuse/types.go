@@ -16,6 +16,7 @@ type Status int32
 const (
 	OK      = Status(0)
 	EACCES  = Status(syscall.EACCES)
+	EMFILE  = Status(syscall.EMFILE)
 	EAGAIN  = Status(syscall.EAGAIN)
 	EBADF   = Status(syscall.EBADF)
 	EBUSY   = Status(syscall.EBUSY)
