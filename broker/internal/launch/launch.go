@@ -71,6 +71,7 @@ type Running struct {
 	told    atomic.Bool   // by Interrupt: of the SIGINT that comes next
 	urgent  chan struct{} // closed when the program was to end
 	urge    func()        // closes it
+	late    atomic.Bool   // this process ought to have ended by now
 
 	frozen atomic.Bool
 	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control
@@ -160,6 +161,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	if !opt.Exits { // it would switch between threads a dozen times
 		release()
 	}
+	time.AfterFunc(UnreadFor, func() { r.late.Store(true) })
 	res.Duration = time.Since(begin)
 	return res, err
 }

@@ -55,6 +55,10 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 	}
 	if Ends(s) {
 		r.urge()
+		if r.late.Load() { // it waits for something, a terminal that takes nothing for instance
+			signal.Reset(s)
+			_ = syscall.Kill(os.Getpid(), s)
+		}
 	}
 	main := r.main()
 	switch {
