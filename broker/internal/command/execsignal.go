@@ -8,13 +8,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/client"
-	"sbx.example/sbx/broker/internal/launch"
 )
 
 // signals are those that this process is told and a program inside is to hear.
@@ -23,30 +23,11 @@ type signals struct {
 	pid     int
 	started chan struct{}
 	once    sync.Once
-	mu      sync.Mutex
-	last    syscall.Signal // that the program was told to end by, 0 for none
-	over    bool           // the program has ended
+	over    atomic.Bool // the program has ended
 }
 
 // ended says that the program has. What it wrote may still have to be copied, for ever where nobody reads it.
-func (s *signals) ended() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	if last := s.last; last != 0 {
-		time.AfterFunc(launch.UnreadFor, func() { endBy(last) })
-	}
-}
-
-// own says whether a signal is this process's own, because the program has ended.
-func (s *signals) own(x syscall.Signal) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if launch.Ends(x) {
-		s.last = x
-	}
-	return s.over
-}
+func (s *signals) ended() { s.over.Store(true) }
 
 // startPatience is how long a signal waits for the program to have started; the broker says so within milliseconds.
 const startPatience = time.Second
@@ -73,10 +54,10 @@ func (s *signals) startOf(pid int) {
 	})
 }
 
-// pass sends one on. Being stopped stops the program too. While there is no program,
-// and when it has ended, a signal is this process's own.
+// pass sends one on. Being stopped stops the program too. While there is no program, and when it has ended, a signal is
+// this process's own.
 func (s *signals) pass(x syscall.Signal) {
-	over := s.own(x)
+	over := s.over.Load()
 	if !over {
 		select {
 		case <-s.started:

@@ -25,9 +25,9 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command, a *a
 		e.Env = append([]string{"TERM=" + v}, e.Env...)
 	}
 	drained := make(chan struct{})
-	joined, let := false, func() {}
+	joined, release := false, func() {}
 	e.Terminal = func(pty *os.File) {
-		joined, let = true, launch.Hold(pty)
+		joined, release = true, launch.HoldOpen(pty)
 		if saved != nil {
 			_ = launch.SetTerminal(pty, saved)
 		}
@@ -52,7 +52,7 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command, a *a
 		})
 	}
 	end, err := c.Run(e)
-	let()
+	release()
 	if joined { // the terminal is hung up when its session's first process has ended
 		select {
 		case <-drained:

@@ -161,7 +161,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	if !opt.Exits { // it would switch between threads a dozen times
 		release()
 	}
-	time.AfterFunc(UnreadFor, func() { r.late.Store(true) })
+	time.AfterFunc(unreadFor, func() { r.late.Store(true) })
 	res.Duration = time.Since(begin)
 	return res, err
 }

@@ -44,8 +44,8 @@ func (r *Running) followSize(term *terminal) (release func()) {
 	return func() { close(stop) }
 }
 
-// Ends says whether a program is told to end by a signal.
-func Ends(s syscall.Signal) bool {
+// ends says whether a program is told to end by a signal.
+func ends(s syscall.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
@@ -53,7 +53,7 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 	if s == syscall.SIGINT && r.told.CompareAndSwap(true, false) {
 		return
 	}
-	if Ends(s) {
+	if ends(s) {
 		r.urge()
 		if r.late.Load() { // it waits for something, a terminal that takes nothing for instance
 			signal.Reset(s)

@@ -205,8 +205,8 @@ func (s *stdio) failed(i int, err error) {
 	}
 }
 
-// UnreadFor is how long what a program wrote waits for a reader who takes nothing of it, when the program was to end.
-const UnreadFor = 3 * time.Second
+// unreadFor is how long what a program wrote waits for a reader who takes nothing of it, when the program was to end.
+const unreadFor = 3 * time.Second
 
 // drain waits until everything that the program wrote has been passed on, and says why that could not be. Once urgent
 // is closed it waits no longer than somebody reads: who had the program end wants this process to end, too.
@@ -227,7 +227,7 @@ func (s *stdio) drain(urgent <-chan struct{}) error {
 		select {
 		case <-done:
 			return s.err
-		case <-time.After(UnreadFor):
+		case <-time.After(unreadFor):
 			if s.passed.Load() == before {
 				return errors.New("nobody reads it")
 			}

@@ -26,24 +26,24 @@ import (
 // that or changes its mode (SIGTTIN, SIGTTOU), and only then the caller's terminal is taken for it. Until then Ctrl-C
 // and Ctrl-Z are the whole pipeline's, and keys that were typed ahead the shell's.
 type terminal struct {
-	real   *os.File // nil: the caller has none, and every method does nothing
-	keys   *os.File // what is read; real or the controlling terminal
-	master *os.File
-	let    func() // see Hold
-	saved  *term.State
-	stdin  bool // it is the program's standard input
-	later  bool // the program has to ask for keys
-	out    *os.File
-	wg     sync.WaitGroup
-	mu     sync.Mutex
-	input  bool // keys are read
-	raw    bool
-	join   Join
-	read   func() // begins to read keys; later only
-	once   sync.Once
-	asking sync.Mutex
-	asked  atomic.Bool // the program was told to stop because this process was
-	over   atomic.Bool
+	real    *os.File // nil: the caller has none, and every method does nothing
+	keys    *os.File // what is read; real or the controlling terminal
+	master  *os.File
+	release func() // see HoldOpen
+	saved   *term.State
+	stdin   bool // it is the program's standard input
+	later   bool // the program has to ask for keys
+	out     *os.File
+	wg      sync.WaitGroup
+	mu      sync.Mutex
+	input   bool // keys are read
+	raw     bool
+	join    Join
+	read    func() // begins to read keys; later only
+	once    sync.Once
+	asking  sync.Mutex
+	asked   atomic.Bool // the program was told to stop because this process was
+	over    atomic.Bool
 }
 
 // Join makes what copies between the caller's terminal and the sandbox's: input passes keys on until there are no
@@ -110,7 +110,7 @@ func (t *terminal) start(c *child.Child) {
 		master = os.NewFile(uintptr(fd), "terminal")
 	}
 	t.mu.Lock()
-	t.master, t.let = master, Hold(master)
+	t.master, t.release = master, HoldOpen(master)
 	t.mu.Unlock()
 	if t.saved != nil {
 		_ = SetTerminal(t.master, t.saved)
@@ -141,10 +141,10 @@ func (t *terminal) start(c *child.Child) {
 	}
 }
 
-// Hold keeps the program's side of a terminal open until the function that it returns is called. Else the master would
-// be at its end (EIO) as soon as the program has closed all that it has of the terminal, which it may open again
+// HoldOpen keeps the program's side of a terminal open until the function that it returns is called. Else the master
+// would be at its end (EIO) as soon as the program has closed all that it has of the terminal, which it may open again
 // (/dev/tty): nobody would read what it writes then, and in the end it would wait for ever.
-func Hold(master *os.File) (let func()) {
+func HoldOpen(master *os.File) (release func()) {
 	peer, err := child.Peer(master)
 	if err != nil {
 		return func() {}
@@ -320,7 +320,7 @@ func (t *terminal) drain() {
 		return
 	}
 	t.over.Store(true)
-	t.let()
+	t.release()
 	done := make(chan struct{})
 	go func() { t.wg.Wait(); close(done) }()
 	select {
