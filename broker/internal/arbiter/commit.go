@@ -73,12 +73,15 @@ func (a *Arbiter) recheck(q decide.Question) (decide.Answer, bool) {
 	return ans, true
 }
 
+// Unrecorded begins the reason of what is refused because it could not be written down.
+const Unrecorded = "it cannot be recorded: "
+
 // conclude writes a verdict down and tells those who watch. What cannot be written down is refused.
 func (a *Arbiter) conclude(q decide.Ask, v decide.Verdict, by string, begin, now time.Time) decide.Verdict {
 	ev := Event{Time: now, Ask: q, Verdict: v, By: by, Latency: max(now.Sub(begin), 0)}
 	ev.Repeat = by == "" && a.repeated(q, v)
 	if err := a.log.settled(ev); err != nil && v.Decision == decide.Allow {
-		v = refusal("it cannot be recorded: " + err.Error())
+		v = refusal(Unrecorded + err.Error())
 		ev.Verdict = v
 		a.mu.Lock()
 		a.seen.clear() // what is not on record has no repeats

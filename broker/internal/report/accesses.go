@@ -133,6 +133,8 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 	switch {
 	case q.Op == decide.Decoy:
 		return "", "it is a decoy: sbx audit --kind decoy says when it was touched"
+	case strings.HasPrefix(v.Reason, arbiter.Unrecorded): // nor would it be with a rule
+		return "", v.Reason
 	case v.Secret: // no rule of that kind opens one
 		return "", "sbx why " + quoting.Shell(what)
 	case q.Kind == policy.KindSocket && slices.Contains(p.Filters, path.Dir(what)):

@@ -37,6 +37,8 @@ func TestReportSaysWhatWouldAllow(t *testing.T) {
 			decide.Ask{Op: "lookup", Kind: policy.KindHost, Host: "db"}, denied},
 		"sbx policy add allow db:5432": {
 			decide.Ask{Op: "connect", Kind: policy.KindHost, Host: "db", Port: 5432}, denied},
+		"it cannot be recorded: no space left on device": {path("read", "/home/u/notes/c"),
+			decide.Verdict{Errno: int(syscall.EACCES), Reason: arbiter.Unrecorded + "no space left on device"}},
 		"sbx why /home/u/.netrc": {path("write", "/home/u/.netrc"), decide.Verdict{Errno: int(syscall.EACCES), Secret: true}},
 		"sbx why /etc/shadow":    {path("read", "/etc/shadow"), decide.Verdict{Errno: int(syscall.ENOENT)}},
 		"sbx why /srv/ruled (deny read /srv/**, user:3)": {path("read", "/srv/ruled"),
