@@ -170,8 +170,8 @@ func (t *Term) exec(q *execRequest) int {
 	told := passSignals(c)
 	e := client.Command{Argv: q.argv, Env: q.env, Dir: q.dir, Started: startOf(a, told), Asked: a.Asked, Told: a.Told,
 		Ended: func() {
-			a.Stop()
 			told.ended()
+			a.Stop()
 		}}
 	e.Stdin, e.Stdout, e.Stderr = a.Streams(t.Std)
 	t.Guest = true

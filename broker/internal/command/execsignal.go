@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/client"
+	"sbx.example/sbx/broker/internal/launch"
 )
 
 // signals are those that this process is told and a program inside is to hear.
@@ -73,7 +74,7 @@ func (s *signals) pass(x syscall.Signal) {
 		stop()
 		_ = s.c.Signal(s.pid, "CONT")
 	case over:
-		endBy(x)
+		launch.EndBy(x)
 	default:
 		_ = s.c.Signal(s.pid, strings.TrimPrefix(unix.SignalName(x), "SIG"))
 	}
@@ -85,10 +86,4 @@ func stop() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
-}
-
-// endBy has a signal do to this process what it does where nobody hears it.
-func endBy(x syscall.Signal) {
-	signal.Reset(x)
-	_ = unix.Kill(os.Getpid(), x)
 }

@@ -51,6 +51,7 @@ func (t *Term) execTTY(c client.Programs, q *execRequest, e client.Command, a *a
 			}
 		})
 	}
+	e.Ended = a.Stop // and no signal ends this process before the caller's terminal is as it was
 	end, err := c.Run(e)
 	release()
 	if joined { // the terminal is hung up when its session's first process has ended

@@ -180,7 +180,7 @@ func endBySignal(asker *attend.Asker) {
 	signal.Notify(c, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
 	x := <-c
 	asker.Close()
-	endBy(x.(syscall.Signal))
+	launch.EndBy(x.(syscall.Signal))
 }
 
 // showFile shows what came of an operation.

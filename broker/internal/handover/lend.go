@@ -25,7 +25,7 @@ func lent(i int, f *os.File) bool {
 type Loan struct {
 	from, to, null *os.File
 	shown          int // bytes at the beginning of from that were put into to and not taken yet
-	settle         *os.File
+	end            *os.File
 	done           chan struct{}
 }
 
@@ -44,8 +44,8 @@ func Feed(from io.Reader, to *os.File) *Loan {
 	return nil
 }
 
-// lend shows what comes from a pipe in another, until End, the end of both, or when nobody can read the other any more.
-// That one is the loan's from now on.
+// lend shows what comes from a pipe in another, until End, the first one's end, or when nobody can read the other any
+// more. That one is the loan's from now on.
 func lend(from, to *os.File) (*Loan, error) {
 	if err := onePage(to); err != nil {
 		return nil, fmt.Errorf("making a pipe hold one page: %w", err)
@@ -59,7 +59,7 @@ func lend(from, to *os.File) (*Loan, error) {
 		null.Close()
 		return nil, fmt.Errorf("making an eventfd: %w", err)
 	}
-	l := &Loan{from: from, to: to, null: null, settle: os.NewFile(uintptr(fd), "settle"), done: make(chan struct{})}
+	l := &Loan{from: from, to: to, null: null, end: os.NewFile(uintptr(fd), "end"), done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
 		defer to.Close()
@@ -82,9 +82,9 @@ func (l *Loan) End() {
 	if l == nil {
 		return
 	}
-	_, _ = l.settle.Write([]byte{1, 0, 0, 0, 0, 0, 0, 0})
+	_, _ = l.end.Write([]byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-l.done
-	l.settle.Close()
+	l.end.Close()
 	l.null.Close()
 }
 
@@ -112,7 +112,7 @@ func (l *Loan) step() bool {
 // wait waits for a pipe, or for that many milliseconds. False: the loan ends.
 func (l *Loan) wait(f *os.File, events int16, timeout int) bool {
 	for {
-		fds := []unix.PollFd{{Fd: int32(l.settle.Fd()), Events: unix.POLLIN}, {Fd: int32(l.to.Fd())},
+		fds := []unix.PollFd{{Fd: int32(l.end.Fd()), Events: unix.POLLIN}, {Fd: int32(l.to.Fd())},
 			{Fd: int32(f.Fd()), Events: events}}
 		n, err := unix.Poll(fds, timeout)
 		switch {

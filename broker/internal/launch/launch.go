@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -66,12 +65,13 @@ type Options struct {
 type Running struct {
 	Child   *child.Child
 	Plan    *plan.Plan
-	signals func()        // of Options
-	early   atomic.Int32  // signal that came before the program ran
-	told    atomic.Bool   // by Interrupt: of the SIGINT that comes next
-	urgent  chan struct{} // closed when the program was to end
-	urge    func()        // closes it
-	late    atomic.Bool   // this process ought to have ended by now
+	signals func()       // of Options
+	early   atomic.Int32 // signal that came before the program ran
+	told    atomic.Bool  // by Interrupt: of the SIGINT that comes next
+	passed  atomic.Int32 // signal that the program was told to end by
+	ended   atomic.Bool  // the program has: signals are this process's own
+	late    atomic.Bool  // this process ought to have ended by now
+	urge    func()       // has nobody wait for what a reader does not take
 
 	frozen atomic.Bool
 	// Freezer stops everything in the sandbox at once, process 1 too, or lets it go on; nil where there is no control
@@ -116,8 +116,9 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	r := &Running{Plan: p, signals: opt.Signals, urgent: make(chan struct{})}
-	r.urge = sync.OnceFunc(func() { close(r.urgent) })
+	urgent, urge := context.WithCancel(ctx)
+	defer urge()
+	r := &Running{Plan: p, signals: opt.Signals, urge: urge}
 	release := func() {}
 	child, err := start(p, std.child, child.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse,
 		Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember,
@@ -150,18 +151,26 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	std.relay()
 	term.start(child)
 	listen(child, opt.Listener)
+	if opt.Timeout > 0 {
+		defer time.AfterFunc(opt.Timeout, urge).Stop()
+	}
 	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
+	r.ended.Store(true)
+	if res.Signal != 0 && res.Signal == syscall.Signal(r.passed.Load()) {
+		urge()
+	}
 	child.End(opt.Exits)
 	res.After = child.Aftermath()
 	if err == nil {
 		child.Remember()
 	}
 	term.drain()
-	res.Unwritten = std.drain(r.urgent)
-	if !opt.Exits { // it would switch between threads a dozen times
+	res.Unwritten = std.drain(urgent.Done())
+	if opt.Exits { // to release would switch between threads a dozen times
+		time.AfterFunc(unreadFor, func() { r.late.Store(true) })
+	} else {
 		release()
 	}
-	time.AfterFunc(unreadFor, func() { r.late.Store(true) })
 	res.Duration = time.Since(begin)
 	return res, err
 }
@@ -197,7 +206,6 @@ func (r *Running) wait(ctx context.Context, timeout time.Duration, expiring func
 	if timeout > 0 {
 		t := time.AfterFunc(timeout, func() {
 			expired.Store(true)
-			r.urge()
 			if expiring != nil {
 				expiring()
 			}
@@ -206,10 +214,7 @@ func (r *Running) wait(ctx context.Context, timeout time.Duration, expiring func
 		defer t.Stop()
 	}
 	if ctx.Done() != nil {
-		defer context.AfterFunc(ctx, func() {
-			r.urge()
-			r.Child.SendKill()
-		})()
+		defer context.AfterFunc(ctx, r.Child.SendKill)()
 	}
 	ws, err := r.events(term)
 	if f := r.Child.StartFault(); f != nil {

@@ -53,12 +53,12 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 	if s == syscall.SIGINT && r.told.CompareAndSwap(true, false) {
 		return
 	}
+	if r.ended.Load() {
+		r.handleAfter(s, term)
+		return
+	}
 	if ends(s) {
-		r.urge()
-		if r.late.Load() { // it waits for something, a terminal that takes nothing for instance
-			signal.Reset(s)
-			_ = syscall.Kill(os.Getpid(), s)
-		}
+		r.passed.Store(int32(s))
 	}
 	main := r.main()
 	switch {
@@ -83,6 +83,22 @@ func (r *Running) handle(s syscall.Signal, term *terminal) {
 		r.Child.SendSignal(s)
 	default:
 		_ = r.Child.Signal(-main, s)
+	}
+}
+
+// handleAfter is handle when the program has ended. One signal has nobody wait for a reader who takes nothing. Another
+// ends this process where that waits for something else, a terminal that takes nothing for instance.
+func (r *Running) handleAfter(s syscall.Signal, term *terminal) {
+	switch {
+	case s == syscall.SIGWINCH:
+		term.resize()
+	case s == syscall.SIGTSTP:
+		stop(os.Getpid(), s)
+	case ends(s):
+		r.urge()
+		if r.late.Load() {
+			EndBy(s)
+		}
 	}
 }
 

@@ -205,11 +205,11 @@ func (s *stdio) failed(i int, err error) {
 	}
 }
 
-// unreadFor is how long what a program wrote waits for a reader who takes nothing of it, when the program was to end.
+// unreadFor is how long what a program wrote waits for a reader who takes nothing of it, once somebody wants an end.
 const unreadFor = 3 * time.Second
 
 // drain waits until everything that the program wrote has been passed on, and says why that could not be. Once urgent
-// is closed it waits no longer than somebody reads: who had the program end wants this process to end, too.
+// is closed it waits no longer than somebody reads.
 func (s *stdio) drain(urgent <-chan struct{}) error {
 	s.loan.End()
 	if s.ours[1] == nil && s.ours[2] == nil {

@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"os"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -38,6 +39,15 @@ func install(now action, list ...syscall.Signal) (restore func()) {
 // byDefault has the kernel do by itself what sig does, until the result is called. os/signal cannot bring that about
 // for a signal that it has caught once: Reset leaves the runtime's handler in place, which then does nothing.
 func byDefault(sig syscall.Signal) (restore func()) { return install(action{}, sig) }
+
+// EndBy has a signal do to this process what it does where nobody hears it.
+func EndBy(s syscall.Signal) {
+	signal.Reset(s)
+	if s == syscall.SIGQUIT { // which the runtime answers with a trace of its own
+		byDefault(s)
+	}
+	_ = syscall.Kill(os.Getpid(), s)
+}
 
 // AsStarted has this process, and what it starts, do with signals what it was started to do, until the result is
 // called. The Go runtime takes most of them for itself, unasked, and swallows them or answers with a trace of its own:

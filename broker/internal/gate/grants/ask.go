@@ -28,7 +28,7 @@ type Request struct {
 	// Tree: what was to be made can be made only where the tree around it is granted for writing. Only
 	// Options.Refused is told of it.
 	Tree bool
-	Why  error // Guarded: what Options.Check said, if it was asked
+	Why  error // Guarded: what GuardPolicy.Check said, if it was asked
 	// Empty: it was to be made with nothing in it, a directory or a file that only its maker makes. Only
 	// Options.Refused is told of it.
 	Empty bool
