@@ -156,11 +156,7 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 		return "", "sbx why " + quoting.Shell(what)
 	}
 	if v.Reason == notify.NeedsTree {
-		if learn.Wide(path.Dir(what), p.Home) {
-			return "", v.Reason
-		}
-		return "sbx policy add allow " + quoting.Shell(policy.Vars{Home: p.Home}.Short(pathname.Escape(path.Dir(what)))+
-			"/**") + " --access write", ""
+		return p.commandForTree(path.Dir(what), v)
 	}
 	pattern := what
 	if x.Host == "" {
@@ -185,6 +181,15 @@ func (p *Accesses) command(x *Access, q decide.Ask, v decide.Verdict) (allow, ad
 		cmd += " --access " + x.Op
 	}
 	return cmd, ""
+}
+
+// commandForTree is command for a write that can only be had with the whole directory.
+func (p *Accesses) commandForTree(dir string, v decide.Verdict) (allow, advice string) {
+	if learn.Wide(dir, p.Home) {
+		return "", v.Reason
+	}
+	short := policy.Vars{Home: p.Home}.Short(pathname.Escape(dir))
+	return "sbx policy add allow " + quoting.Shell(short+"/**") + " --access write", ""
 }
 
 // lines is the summary after a run: what was blocked, then what was asked, each with the command for next time.
