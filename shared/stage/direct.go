@@ -103,14 +103,14 @@ func (c *Compiler) letGo() {
 	c.T.Call(unix.SYS_MMAP, TailAt, TailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
 }
 
-// DirectStart is for whom Direct starts a sandbox, and with which of the helper's descriptors.
+// DirectStart is for whom Direct starts a sandbox, and with which of the helper's descriptors. On Sock, the broker's
+// socket, process 1 reports itself. Tail is the file of what comes when no privilege is left: nobody but process 1 looks
+// into it. Slot stays open in process 1 until that is the caller's, who is charged for it from then on. Before is the
+// network namespace from which the thread has come into a new one, or -1. Std are the program's.
 type DirectStart struct {
-	UID, GID uint32
-	Sock     int   // the broker's socket, on which process 1 reports itself
-	Tail     int   // the file of what comes when no privilege is left: nobody but process 1 looks into it
-	Slot     int   // kept open by process 1 until it is the caller's, who is charged for it from then on
-	Std      Stdio // of the program
-	Before   int   // the network namespace from which the thread has come into a new one; -1: it has not
+	UID, GID                 uint32
+	Sock, Tail, Slot, Before int
+	Std                      Stdio
 }
 
 // Direct is the helper's way of starting a sandbox. When it returns either process 1 holds no privilege any more or
@@ -118,12 +118,11 @@ type DirectStart struct {
 // privileged, the end of this process is its end.
 func Direct(s *plan.Setup, d DirectStart) error {
 	flags := CloneFlags(s.Namespaces)
-	if d.Before >= 0 {
-		if flags&unix.CLONE_NEWNET == 0 {
-			if err := unix.Setns(d.Before, unix.CLONE_NEWNET); err != nil {
-				return fmt.Errorf("going back to the network before: %w", err)
-			}
+	if d.Before >= 0 && flags&unix.CLONE_NEWNET == 0 {
+		if err := unix.Setns(d.Before, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("going back to the network before: %w", err)
 		}
+	} else if d.Before >= 0 {
 		flags &^= unix.CLONE_NEWNET
 	}
 	tether, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -160,12 +159,10 @@ func Direct(s *plan.Setup, d DirectStart) error {
 	}
 	closeMoved()
 	unix.Close(tether[1])
-	err = (wire.Report{Kind: wire.Started, A: int64(pid)}).Send(d.Sock, pidfd)
-	if err == nil {
-		err = unix.Sendto(tether[0], []byte{1}, unix.MSG_NOSIGNAL, nil)
-	}
-	if err == nil {
-		err = awaitRelease(tether[0], time.Now().Add(setupTime))
+	if err = (wire.Report{Kind: wire.Started, A: int64(pid)}).Send(d.Sock, pidfd); err == nil {
+		if err = unix.Sendto(tether[0], []byte{1}, unix.MSG_NOSIGNAL, nil); err == nil {
+			err = awaitRelease(tether[0], time.Now().Add(setupTime))
+		}
 	}
 	if err != nil {
 		_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
