@@ -116,9 +116,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	term := openTerminal(p, opt.Stdio)
 	term.join = opt.Join
 	defer term.restore()
-	urgent, urge := context.WithCancel(ctx)
-	defer urge()
-	r := &Running{Plan: p, signals: opt.Signals, urge: urge}
+	r := &Running{Plan: p, signals: opt.Signals}
 	release := func() {}
 	child, err := start(p, std.child, child.Hooks{Cgroup: opt.Cgroup, Cloned: opt.Cloned, Maps: opt.Maps, Fuse: opt.Fuse,
 		Tree: opt.Tree, Network: opt.Network, Folder: opt.Folder, Remember: opt.Remember,
@@ -151,27 +149,36 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	std.relay()
 	term.start(child)
 	listen(child, opt.Listener)
-	if opt.Timeout > 0 {
-		defer time.AfterFunc(opt.Timeout, urge).Stop()
-	}
-	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
-	r.ended.Store(true)
-	if res.Signal != 0 && res.Signal == syscall.Signal(r.passed.Load()) {
-		urge()
-	}
-	child.End(opt.Exits)
-	res.After = child.Aftermath()
-	if err == nil {
-		child.Remember()
-	}
-	term.drain()
-	res.Unwritten = std.drain(urgent.Done())
+	res, err := r.follow(ctx, opt, std, term)
 	if opt.Exits { // to release would switch between threads a dozen times
 		time.AfterFunc(unreadFor, func() { r.late.Store(true) })
 	} else {
 		release()
 	}
 	res.Duration = time.Since(begin)
+	return res, err
+}
+
+// follow waits for the program's end, and until what it wrote is passed on.
+func (r *Running) follow(ctx context.Context, opt Options, std *stdio, term *terminal) (Result, error) {
+	urgent, urge := context.WithCancel(ctx)
+	defer urge()
+	r.urge = urge
+	if opt.Timeout > 0 {
+		defer time.AfterFunc(opt.Timeout, urge).Stop()
+	}
+	res, err := r.wait(ctx, opt.Timeout, opt.Expiring, term)
+	if res.Signal != 0 && res.Signal == syscall.Signal(r.passed.Load()) {
+		urge()
+	}
+	r.ended.Store(true)
+	r.Child.End(opt.Exits)
+	res.After = r.Child.Aftermath()
+	if err == nil {
+		r.Child.Remember()
+	}
+	term.drain()
+	res.Unwritten = std.drain(urgent.Done())
 	return res, err
 }
 
