@@ -112,7 +112,7 @@ func (s *Server) send(r *request, code Status, size int, data []byte) {
 
 // greet answers FUSE_INIT.
 func (s *Server) greet() error {
-	r := s.take()
+	r := s.takeToRead()
 	n, err := unix.Read(s.fd, r.buffer)
 	for err == unix.EINTR {
 		n, err = unix.Read(s.fd, r.buffer)

@@ -138,7 +138,7 @@ func (s *Server) NextOf(pid uint32) bool {
 }
 
 func (s *Server) next(here func(pid uint32) bool) bool {
-	r := s.take()
+	r := s.takeToRead()
 	n, err := unix.Read(s.fd, r.buffer)
 	s.mu.Lock()
 	s.keep(r.received(max(n, 0)))
@@ -165,16 +165,24 @@ func (s *Server) Requests() uint64 { return s.requests.Load() }
 // Fd is the descriptor that requests are read from.
 func (s *Server) Fd() int { return s.fd }
 
-// take returns a request that can be read.
+// take returns a request without a buffer. Of many loops that begin at once few read, and those alone need one.
 func (s *Server) take() *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var r *request
-	if last := len(s.spare) - 1; last >= 0 {
-		r, s.spare = s.spare[last], s.spare[:last]
-	} else {
-		r = newRequest()
+	last := len(s.spare) - 1
+	if last < 0 {
+		return newRequest()
 	}
+	r := s.spare[last]
+	s.spare = s.spare[:last]
+	return r
+}
+
+// takeToRead returns a request with a buffer.
+func (s *Server) takeToRead() *request {
+	r := s.take()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.lend(r)
 	return r
 }
