@@ -103,8 +103,8 @@ func (c *Compiler) letGo() {
 	c.T.Call(unix.SYS_MMAP, TailAt, TailSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, fdTail, 0)
 }
 
-// DirectStart is for whom Direct starts a sandbox, and with which of the helper's descriptors. On Sock, the broker's
-// socket, process 1 reports itself. Tail is the file of what comes when no privilege is left: nobody but process 1 looks
+// DirectStart is for whom Direct starts a sandbox, and with which of the helper's descriptors. Process 1 reports itself
+// on Sock, the broker's socket. Tail is the file of what comes when no privilege is left: nobody but process 1 looks
 // into it. Slot stays open in process 1 until that is the caller's, who is charged for it from then on. Before is the
 // network namespace from which the thread has come into a new one, or -1. Std are the program's.
 type DirectStart struct {
@@ -114,8 +114,8 @@ type DirectStart struct {
 }
 
 // Direct is the helper's way of starting a sandbox. When it returns either process 1 holds no privilege any more or
-// there is none. The caller must be locked to a thread that has DirectCaps, and must exit afterwards: while process 1 is
-// privileged, the end of this process is its end.
+// there is none. The caller must be locked to a thread that has DirectCaps, and must exit afterwards: while process 1
+// is privileged, the end of this process is its end.
 func Direct(s *plan.Setup, d DirectStart) error {
 	flags := CloneFlags(s.Namespaces)
 	if d.Before >= 0 && flags&unix.CLONE_NEWNET == 0 {

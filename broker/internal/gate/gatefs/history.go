@@ -35,7 +35,8 @@ func (s *Server) isHistory(n *nodes.Node, name string) bool {
 		return false
 	}
 	c, ok := n.Dir.Children[name]
-	return (!ok || c.Kind == served.Hidden) && n.Dir.Subs[name] == nil && s.opts.Access.IsHistory(path.Join(n.Path, name))
+	shown := ok && c.Kind != served.Hidden || n.Dir.Subs[name] != nil
+	return !shown && s.opts.Access.IsHistory(path.Join(n.Path, name))
 }
 
 // madeHistory is the session's directory if what has the name was made there.

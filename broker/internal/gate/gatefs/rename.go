@@ -237,7 +237,8 @@ func (s *Server) mayMove(m move, st *unix.Stat_t, demote *[]guard.ID) fuse.Statu
 	takes := s.takes(m.to, m.newName, id)
 	if takes {
 		rel := path.Join(s.nodes.Where(m.to), m.newName)
-		names.Come(s.opts.Session.Witness, m.from.FD, m.oldName, strings.TrimPrefix(rel, "/"), path.Join(s.opts.Root, rel))
+		names.Come(s.opts.Session.Witness, m.from.FD, m.oldName, strings.TrimPrefix(rel, "/"),
+			path.Join(s.opts.Root, rel))
 	}
 	if s.opts.Session.Own(id) {
 		return s.mayMoveOwn(m, takes, demote)
