@@ -112,6 +112,15 @@ func (r *Run) places(s request.Settings, in *planner.Input) error {
 // or the choice of the project. In what those show every entry counts, as it may make less of a place. What is empty
 // shows nothing.
 func hideNow(in *planner.Input) {
+	var hides []string
+	for _, h := range in.Hides {
+		if byOption(h) {
+			hides = append(hides, path.Clean(h.Path))
+		}
+	}
+	if len(hides) == 0 {
+		return
+	}
 	chosen := []string{in.Project, in.GitDir}
 	for _, g := range in.Grants {
 		if g.Explicit {
@@ -119,9 +128,8 @@ func hideNow(in *planner.Input) {
 		}
 	}
 	gone := func(p string) bool {
-		return slices.ContainsFunc(in.Hides, func(h planner.Hide) bool {
-			top := path.Clean(h.Path)
-			return byOption(h) && host.Within(p, top) && !slices.ContainsFunc(chosen, func(c string) bool {
+		return slices.ContainsFunc(hides, func(top string) bool {
+			return host.Within(p, top) && !slices.ContainsFunc(chosen, func(c string) bool {
 				return c != top && host.Within(p, c) && host.Within(c, top)
 			})
 		})
