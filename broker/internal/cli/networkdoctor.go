@@ -26,6 +26,10 @@ func (t *term) networkFindings(from program.Source) []finding {
 		}
 	}
 	n, err := network.Start(network.Options{All: true, Programs: from})
+	if err == nil {
+		defer n.Close()
+		err = n.Carry()
+	}
 	switch {
 	case err != nil:
 		out.OK = false
@@ -39,7 +43,6 @@ func (t *term) networkFindings(from program.Source) []finding {
 	default:
 		out.Says = n.Carrier() + " carries packets and the rules are in force (both were tried); installed: " +
 			strings.Join(names, ", ")
-		n.Close()
 		if !network.MayPing() {
 			out.Says += "; no echo request of yours leaves this host"
 			out.Fix = "for ping inside, " + egress.NoPingFix

@@ -59,10 +59,12 @@ type Network struct {
 	over    sync.Once
 	mu      sync.Mutex
 	log     *audit.Writer
-	own     bool // the record is of the network alone
-	made    chan struct{}
+	own     bool          // the record is of the network alone
+	built   chan struct{} // closed when there is a namespace to join, or none is to be had
+	carried chan struct{} // closed when there is a way out of it, or none is to be had
 	net     *network.Network
-	err     error
+	err     error // why there is no namespace
+	failed  error // why there is no way out
 }
 
 // New reads from the configuration what is to be reachable, and says so in the input. Nothing is started.
@@ -83,7 +85,7 @@ func New(by Asked, s request.Settings, in *planner.Input) (*Network, error) {
 			return nil, err
 		}
 	}
-	o := &Network{by: by, made: make(chan struct{}), stop: make(chan struct{})}
+	o := &Network{by: by, built: make(chan struct{}), carried: make(chan struct{}), stop: make(chan struct{})}
 	o.opt = network.Options{All: reach == policy.AllHosts, Carrier: carrier(s.Network.Mode, reach), Helper: helper,
 		Programs: request.Programs(by.Env, s, in), Servers: nameserver.Read("/etc/resolv.conf"), Note: o.note,
 		Say: by.Say, SNI: s.Network.TLS == "sni", Maps: by.Maps, Served: by.Served, Marked: by.Marked, Sent: by.Sent}
@@ -132,53 +134,74 @@ func (o *Network) Begin(dir string, in *planner.Input) {
 		return
 	}
 	go func() {
-		defer close(o.made)
+		defer close(o.carried)
 		if o.err = o.files(dir, in); o.err == nil {
 			o.net, o.err = network.Start(o.opt)
 		}
-		if o.err != nil && o.implied {
-			o.by.Say("network: the profile's cannot be had here: " + o.err.Error() + " (sbx doctor says what is missing)")
-			o.opt.Carrier = "none"
-			o.net, o.err = network.Start(o.opt)
+		close(o.built)
+		if o.err != nil {
+			return
 		}
-		if o.err == nil && o.by.Served != nil {
-			o.err = o.net.Serve(dir)
+		o.failed = o.net.Carry()
+		if o.failed != nil && o.implied {
+			o.by.Say("network: the profile's cannot be had here: " + o.failed.Error() + " (sbx doctor says what is missing)")
+			o.failed = nil
+		}
+		if o.failed == nil && o.by.Served != nil {
+			o.failed = o.net.Serve(dir)
 		}
 	}()
 }
 
-// Stage waits until the network stands and returns what the sandbox joins.
+// Stage waits until the network's namespace stands and returns what the sandbox joins.
 func (o *Network) Stage() (*netns.Network, error) {
 	if o == nil {
 		return nil, nil
 	}
-	<-o.made
-	if o.err == nil {
-		return o.net.Stage(), nil
+	<-o.built
+	if o.err != nil {
+		return nil, o.refusal(o.err)
 	}
+	return o.net.Stage(), nil
+}
+
+// AwaitCarrier waits until there is a way out. No program is to be started before.
+func (o *Network) AwaitCarrier() error {
+	if o == nil {
+		return nil
+	}
+	<-o.carried
+	if o.failed != nil {
+		return o.refusal(o.failed)
+	}
+	return nil
+}
+
+// refusal says why the network is not to be had.
+func (o *Network) refusal(err error) *planner.Refusal {
 	r := new(planner.Refusal)
-	if errors.As(o.err, &r) {
-		return nil, r
+	if errors.As(err, &r) {
+		return r
 	}
-	r = &planner.Refusal{What: "making the sandbox's network", Err: o.err}
+	r = &planner.Refusal{What: "making the sandbox's network", Err: err}
 	var none *network.NoCarrier
 	switch {
-	case publishing(o.err) && errors.Is(o.err, syscall.EACCES):
+	case publishing(err) && errors.Is(err, syscall.EACCES):
 		r.Hint = "ports below 1024 are root's on this host; publish a higher one"
-	case publishing(o.err) && errors.Is(o.err, syscall.EADDRINUSE):
+	case publishing(err) && errors.Is(err, syscall.EADDRINUSE):
 		r.Hint = "another program has that port; publish another one"
-	case publishing(o.err):
+	case publishing(err):
 		r.Hint = "the address has to be one of this host's"
 	case o.opt.Helper != "":
-		r.Hint = vethHint(o.err)
-	case errors.Is(o.err, syscall.EACCES), errors.Is(o.err, syscall.ENOENT):
+		r.Hint = vethHint(err)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOENT):
 		r.Hint = "the device must exist and be open to you (as root: modprobe tun; chmod 0666 /dev/net/tun)"
-	case errors.As(o.err, &none):
+	case errors.As(err, &none):
 		r.Hint = "install pasta (package passt) or slirp4netns; sbx doctor says what is missing"
 	default:
 		r.Hint = "sbx doctor says what is missing"
 	}
-	return nil, r
+	return r
 }
 
 // files writes what names the resolver inside, into the session's folder.
@@ -297,7 +320,7 @@ func (o *Network) follow(a *arbiter.Arbiter) {
 		now := time.Now()
 		if n := a.Refreshed(); n != seen || !end.IsZero() && !now.Before(end) {
 			seen, end = n, nextEnd(o.rules().List, now)
-			<-o.made
+			<-o.carried
 			if o.net != nil {
 				o.net.Reconsider()
 			}
@@ -313,7 +336,7 @@ func (o *Network) Limit() error {
 	if o == nil {
 		return nil
 	}
-	<-o.made
+	<-o.carried
 	if o.net == nil {
 		return nil
 	}
@@ -374,7 +397,7 @@ func (o *Network) Close() {
 	if o == nil {
 		return
 	}
-	<-o.made
+	<-o.carried
 	o.over.Do(func() { close(o.stop) })
 	if o.net == nil {
 		return

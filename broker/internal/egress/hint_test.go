@@ -24,9 +24,9 @@ func TestHintOfANetworkThatFailed(t *testing.T) {
 		{errors.New("mapping subordinate ids: newuidmap: write to uid_map failed"), "sbx doctor says what is missing"},
 		{fmt.Errorf("opening /dev/net/tun: %w", syscall.EACCES), "the device must exist"},
 	} {
-		o := &Network{made: make(chan struct{}), err: c.err}
-		close(o.made)
-		_, err := o.Stage()
+		o := &Network{carried: make(chan struct{}), failed: c.err}
+		close(o.carried)
+		err := o.AwaitCarrier()
 		var r *planner.Refusal
 		if !errors.As(err, &r) || !strings.HasPrefix(r.Hint, c.want) {
 			t.Errorf("%v: %+v, want %q", c.err, r, c.want)

@@ -329,7 +329,10 @@ func (x *attempt) building(c *child.Child) error {
 	if err = x.recordDecoys(hash); err != nil {
 		return err
 	}
-	return x.carryLabels()
+	if err = x.carryLabels(); err != nil {
+		return err
+	}
+	return x.net.AwaitCarrier()
 }
 
 // end ends what has served the sandbox, and says which limits were reached. err is why nothing was run.

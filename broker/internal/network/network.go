@@ -115,7 +115,8 @@ type Network struct {
 // Resolver is where the sandbox's resolver listens.
 const Resolver = plan.Resolver
 
-// Start makes the namespace and everything around it; nothing is open before the rules are in force.
+// Start makes the namespace and everything around it but what carries packets; nothing is open before the rules are in
+// force.
 func Start(o Options) (_ *Network, err error) {
 	n := &Network{o: o, held: map[netip.AddrPort][][]byte{}, live: map[net.Conn]func() decide.Ask{},
 		through: map[uint16]bool{}}
@@ -157,11 +158,6 @@ func Start(o Options) (_ *Network, err error) {
 	}
 	for i, l := range listeners {
 		go n.publish(l[0], o.Publish[i].Port)
-	}
-	if o.Carrier != "none" {
-		if err := n.carry(); err != nil {
-			return nil, err
-		}
 	}
 	return n, nil
 }
@@ -340,9 +336,12 @@ type NoCarrier struct{ what string }
 
 func (e *NoCarrier) Error() string { return e.what }
 
-// carry starts the process that carries packets.
-func (n *Network) carry() error {
-	if n.o.Carrier == "veth" {
+// Carry starts the process that carries packets, and returns when there is a way out.
+func (n *Network) Carry() error {
+	switch n.o.Carrier {
+	case "none":
+		return nil
+	case "veth":
 		return n.carryVeth()
 	}
 	if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
