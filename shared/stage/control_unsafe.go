@@ -25,7 +25,7 @@ const (
 	EvKilled             // number of the command, errno
 	CmdSpawn             // 0, slot; descriptors 0, 1 and 2 ride along
 	CmdBegin             // the tapes are complete
-	CmdGo                // the root's file system is there (set-up only)
+	CmdGo                // what was waited for is there (steps.AwaitGo)
 	EvFault              // where the set-up stopped: instruction, errno; only where Announce is set
 	EvMain               // pid of the program; only where Announce is set
 	// Pid and KiB of aftermath's peak, the rest of it in extra; only where Announce is set, before the last EvExited.

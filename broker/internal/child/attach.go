@@ -34,6 +34,9 @@ func Attach(p *plan.Plan, sock int, std stage.Stdio, hooks Hooks, parent func(),
 	if err == nil {
 		err = c.awaitReady(p, hooks)
 	}
+	if err == nil {
+		err = c.letStart()
+	}
 	if err != nil {
 		c.Kill()
 		parent()

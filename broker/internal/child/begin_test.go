@@ -4,8 +4,14 @@ package child
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,33 +40,81 @@ func TestStartWaitsForNobody(t *testing.T) {
 	}
 }
 
-// TestBuildBeside: the broker's own work is done beside the answers about a served root only where process 1 waits for
-// a word before it starts the program. Else the program could run before its record is written.
+// TestBuildBeside: the broker's own work is done beside the answers about a served root, for which process 1 waits.
 func TestBuildBeside(t *testing.T) {
 	failed := errors.New("no record")
-	for _, x := range []struct {
-		name         string
-		root         *Root
-		waits, aside bool
-	}{
-		{"served, waits", &Root{}, true, true}, {"served, goes on", &Root{}, false, false}, {"not served", nil, true, false},
-	} {
+	for _, root := range []*Root{nil, {}} {
 		hold := make(chan struct{})
-		if !x.aside {
+		if root == nil {
 			close(hold)
 		}
-		c := &Child{root: x.root, waits: x.waits}
+		c := &Child{root: root}
 		built, err := c.build(Hooks{Building: func(*Child) error {
 			<-hold
 			return failed
 		}})
-		if x.aside {
-			close(hold) // the hook is still running
-			if err != nil || built() != failed {
-				t.Errorf("%s: %v, and then not %v", x.name, err, failed)
+		if root == nil {
+			if err != failed {
+				t.Errorf("not served: %v, want %v before anything else is done", err, failed)
 			}
-		} else if err != failed {
-			t.Errorf("%s: %v, want %v before anything else is done", x.name, err, failed)
+			continue
+		}
+		close(hold) // the hook is still running
+		if err != nil || built() != failed {
+			t.Errorf("served: %v, and then not %v", err, failed)
 		}
 	}
+}
+
+// TestProgramWaitsForBuilding: what is done beside process 1 comes before the program, however long it takes, and where
+// it fails the program never runs.
+func TestProgramWaitsForBuilding(t *testing.T) {
+	failed := errors.New("no record")
+	for _, want := range []error{failed, nil} {
+		p := plans.Smallest("/usr/bin/echo", "RAN")
+		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		written := func() string {
+			b, _ := os.ReadFile(out.Name())
+			return string(b)
+		}
+		runtime.LockOSThread()
+		fd := int(out.Fd())
+		c, err := Start(p, stage.Stdio{-1, fd, fd}, Hooks{Building: func(c *Child) error {
+			for !startSleeps(c.PID) && written() == "" {
+				time.Sleep(time.Millisecond)
+			}
+			return want
+		}})
+		if err != want {
+			t.Fatalf("start: %v, want %v", err, want)
+		}
+		if want == nil {
+			_, err = c.Next()
+			c.Kill()
+			c.Close()
+		}
+		if ran := written() != ""; err != nil && want == nil || ran != (want == nil) {
+			t.Errorf("Building returned %v: the program wrote %q, %v", want, written(), err)
+		}
+		runtime.UnlockOSThread()
+	}
+}
+
+// startSleeps says whether process 1 has a child that sleeps and is not the program yet.
+func startSleeps(init int) bool {
+	of := fmt.Sprintf("/proc/%d/", init)
+	children, _ := os.ReadFile(of + fmt.Sprintf("task/%d/children", init))
+	for _, pid := range strings.Fields(string(children)) {
+		ours, _ := os.Readlink(of + "exe")
+		theirs, err := os.Readlink("/proc/" + pid + "/exe")
+		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && ours == theirs && strings.HasPrefix(state, "S") {
+			return true
+		}
+	}
+	return false
 }

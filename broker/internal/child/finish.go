@@ -201,6 +201,8 @@ func instructions(list []plan.Insn) []unix.SockFilter {
 
 // compileStart makes the tape that starts the program from process 1, or that process 1 becomes it.
 func compileStart(t *tape.Tape, p *plan.Plan) {
+	t.At("waiting for sbx", "")
+	steps.AwaitGo(t, stage.FdSock)
 	if p.Bubblewrap != nil {
 		compileBubblewrapStart(t, p)
 		return

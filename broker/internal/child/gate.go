@@ -41,9 +41,7 @@ func (c *builder) makeGate() {
 // gate waits until the broker has created the root's file system, and leaves its mount in RegRoot.
 func (c *builder) gate() {
 	t := c.T
-	buf := t.Buf(64)
-	t.Call(unix.SYS_RECVFROM, stage.FdSock, buf, 64, 0, 0, 0)
-	t.Expect64(buf, stage.CmdGo, uintptr(unix.EPROTO))
+	steps.AwaitGo(t, stage.FdSock)
 	t.Call(unix.SYS_FSMOUNT, fdGate, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).To(tape.RegRoot)
 	t.Call(unix.SYS_CLOSE, fdGate)
 }
@@ -139,8 +137,7 @@ func (c *Child) createGate(device, context int) error {
 		errors.As(err, &f.Errno)
 		return f
 	}
-	m := stage.Message{Kind: stage.CmdGo}
-	if err := unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+	if err := steps.Go(c.sock); err != nil {
 		return fmt.Errorf("telling process 1 of its root: %w", err)
 	}
 	return nil

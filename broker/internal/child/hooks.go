@@ -17,8 +17,8 @@ type Hooks struct {
 	Cloned func(pid int) error
 	// Outer is bubblewrap's process, which is process 1's parent to the end; 0: it has made none.
 	Outer int
-	// Building is called once, soon after the clone, perhaps by another goroutine. It must not wait for the child; its
-	// error ends it.
+	// Building is called once, soon after the clone, perhaps by another goroutine. It must not wait for the child. The
+	// program is started when it has returned; its error ends the child.
 	Building func(*Child) error
 	// AfterStart is called once when the program has run for a moment (startTakes).
 	AfterStart func()

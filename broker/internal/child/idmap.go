@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
-	"sbx.example/sbx/shared/stage"
+	"sbx.example/sbx/broker/internal/steps"
 )
 
 // writeMaps is the broker's part of awaitMaps.
@@ -19,8 +17,7 @@ func (c *Child) writeMaps(write func(pid int) error) error {
 	if err := write(c.PID); err != nil {
 		return fmt.Errorf("mapping subordinate ids: %w", err)
 	}
-	m := stage.Message{Kind: stage.CmdGo}
-	if err := unix.Sendto(c.sock, m.Encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+	if err := steps.Go(c.sock); err != nil {
 		return fmt.Errorf("telling process 1 of its ids: %w", err)
 	}
 	return nil

@@ -40,7 +40,6 @@ type Child struct {
 	start   *tape.Tape
 	reaper  *tape.Tape // of a plan in bubblewrap's words
 	asPID1  bool
-	waits   bool // process 1 will not start the program before it is told to
 	spawns  spawns
 	early   Early
 
@@ -132,7 +131,7 @@ func (c *Child) carryOut(e *Init, std stage.Stdio, hooks Hooks) (err error) {
 		}
 	}
 	if e.Done != nil { // it has built the sandbox, or is about to, and begins only now
-		c.setup, c.waits = e.Done, true
+		c.setup = e.Done
 		_, c.start = c.block.tapes()
 		if err := c.compileRest(&tape.Tape{}); err != nil {
 			return err
@@ -140,7 +139,10 @@ func (c *Child) carryOut(e *Init, std stage.Stdio, hooks Hooks) (err error) {
 		if err := c.awaitReady(c.plan, hooks); err != nil {
 			return err
 		}
-		return c.begin(e)
+		if err := c.begin(e); err != nil {
+			return err
+		}
+		return c.letStart()
 	}
 	if err := hooks.Folder.Make(); err != nil {
 		return err
@@ -151,7 +153,21 @@ func (c *Child) carryOut(e *Init, std stage.Stdio, hooks Hooks) (err error) {
 	if err := c.begin(e); err != nil {
 		return err
 	}
-	return c.awaitReady(c.plan, hooks)
+	if err := c.awaitReady(c.plan, hooks); err != nil {
+		return err
+	}
+	return c.letStart()
+}
+
+// letStart has process 1 start the program, see compileStart.
+func (c *Child) letStart() error {
+	if c.plan.Process.Idle {
+		return nil
+	}
+	if err := steps.Go(c.sock); err != nil {
+		return c.explain(fmt.Errorf("starting the program: %w", err))
+	}
+	return nil
 }
 
 // begin has process 1 carry out the tapes that it has not carried out yet.
@@ -242,7 +258,7 @@ func (c *Child) receive() (stage.Message, []int, error) {
 	}
 }
 
-// awaitReady waits until the program runs, or says what failed.
+// awaitReady waits until the program can be started, or says what failed.
 func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 	defer c.giveRoot()
 	next, tree := nextFuse(p, 0), nextOf(p, plan.Judged, 0)
@@ -303,9 +319,9 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 }
 
 // build calls hooks.Building, and returns what waits for its end. On a served root process 1 waits for the answers of
-// the calling goroutine meanwhile: where it will not go on by itself, another one calls the hook.
+// the calling goroutine meanwhile, so another one calls the hook.
 func (c *Child) build(hooks Hooks) (built func() error, err error) {
-	if c.root == nil || !c.waits {
+	if c.root == nil {
 		return func() error { return nil }, hooks.building(c)
 	}
 	done := make(chan error, 1)

@@ -55,9 +55,7 @@ func Identity(t *tape.Tape, id plan.Identity, joined, wait bool) {
 func awaitMaps(t *tape.Tape) {
 	t.At("waiting for identity maps", "")
 	steps.Send(t, stage.FdSock, stage.Encoded(stage.Message{Kind: stage.EvMaps}), 0, 0)
-	buf := t.Buf(64)
-	t.Call(unix.SYS_RECVFROM, stage.FdSock, buf, 64, 0, 0, 0)
-	t.Expect64(buf, stage.CmdGo, uintptr(unix.EPROTO))
+	steps.AwaitGo(t, stage.FdSock)
 }
 
 // errNothing is of a child that ended before it had said what it was to say.
@@ -83,8 +81,7 @@ func giveMaps(sock, pid int, write func(pid int) error) error {
 	if err := write(pid); err != nil {
 		return fmt.Errorf("mapping subordinate ids: %w", err)
 	}
-	m := stage.Message{Kind: stage.CmdGo}
-	if err := unix.Sendto(sock, m.Encode(), unix.MSG_NOSIGNAL, nil); err != nil {
+	if err := steps.Go(sock); err != nil {
 		return fmt.Errorf("telling a set-up of its ids: %w", err)
 	}
 	return nil

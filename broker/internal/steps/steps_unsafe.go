@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/shared/stage"
 	"sbx.example/sbx/shared/tape"
 )
 
@@ -23,6 +24,20 @@ func Send(t *tape.Tape, sock uintptr, m []byte, rights uintptr, n int) {
 		h.SetControllen(n)
 	}
 	t.Call(unix.SYS_SENDMSG, sock, hdr, unix.MSG_NOSIGNAL)
+}
+
+// AwaitGo waits on sock for the word to go on, and fails the tape when anything else comes, or nobody is left to send
+// it.
+func AwaitGo(t *tape.Tape, sock uintptr) {
+	buf := t.Buf(64)
+	t.Call(unix.SYS_RECVFROM, sock, buf, 64, 0, 0, 0)
+	t.Expect64(buf, stage.CmdGo, uintptr(unix.EPROTO))
+}
+
+// Go is the word that AwaitGo waits for.
+func Go(sock int) error {
+	m := stage.Message{Kind: stage.CmdGo}
+	return unix.Sendto(sock, m.Encode(), unix.MSG_NOSIGNAL, nil)
 }
 
 // Vector returns the address of a NULL-terminated array of strings, as execve(2) takes it.
