@@ -47,7 +47,7 @@ demo: all
 # Tests wait more than they work, so one package more than there are processors is tested at once. selftest, which takes
 # longest, begins first and goes on beside all others. make check vets.
 test: needs
-	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -vet=off -p $$(($$(nproc) + 1)) -json -timeout 30m ./selftest ./...
+	@$(GO) run ./selftest/counttests $(RERUN) -slow 10 $(GO) test -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -json -timeout 30m ./selftest ./...
 
 # Without faststart everything is the same and slower. make plain PLAIN=. runs everything.
 PLAIN ?= ^TestRun$$/^(ahead|environment|exec|exec_terminal|exit_status|judged|leaves_nothing|limits|open_files|processors|profile_.*|session|signals|terminal_programs)$$|^TestEngines$$/^gatefs$$/^gate_files$$

@@ -28,7 +28,7 @@ func (t *term) networkFindings(from program.Source) []finding {
 	n, err := network.Start(network.Options{All: true, Programs: from})
 	if err == nil {
 		defer n.Close()
-		err = n.Carry()
+		err = n.Carried()
 	}
 	switch {
 	case err != nil:

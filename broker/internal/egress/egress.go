@@ -142,7 +142,7 @@ func (o *Network) Begin(dir string, in *planner.Input) {
 		if o.err != nil {
 			return
 		}
-		o.failed = o.net.Carry()
+		o.failed = o.net.Carried()
 		if o.failed != nil && o.implied {
 			o.by.Say("network: the profile's cannot be had here: " + o.failed.Error() + " (sbx doctor says what is missing)")
 			o.failed = nil

@@ -85,6 +85,7 @@ type Network struct {
 	rules   *rules
 	names   *resolver
 	log     *nft.Listener
+	carried func() error // starts what carries packets, once, and waits for it; nil before there is a namespace
 	car     *carrier
 	veth    *veth
 	probe   *os.File
@@ -108,15 +109,15 @@ type Network struct {
 	past     []Traffic                      // from before it. Guarded by mu, like live and through
 	live     map[net.Conn]func() decide.Ask // connections that this process carries, and to whom
 	through  map[uint16]bool                // ports of the host's that were connected to or from
-	open     []interface{ Close() error }
+	open     []interface{ Close() error }   // guarded by mu
 	served   []*os.File
 }
 
 // Resolver is where the sandbox's resolver listens.
 const Resolver = plan.Resolver
 
-// Start makes the namespace and everything around it but what carries packets; nothing is open before the rules are in
-// force.
+// Start makes the namespace and everything around it. Nothing is in it, and so nothing is open, before the rules are in
+// force; what carries packets starts meanwhile, see Carried.
 func Start(o Options) (_ *Network, err error) {
 	n := &Network{o: o, held: map[netip.AddrPort][][]byte{}, live: map[net.Conn]func() decide.Ask{},
 		through: map[uint16]bool{}}
@@ -162,7 +163,12 @@ func Start(o Options) (_ *Network, err error) {
 	return n, nil
 }
 
-func (n *Network) keep(c interface{ Close() error }) { n.open = append(n.open, c) }
+// keep closes c with the network.
+func (n *Network) keep(c interface{ Close() error }) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open = append(n.open, c)
+}
 
 // The sockets that are made in the namespace, by their places among those that it is made with. More stand behind
 // these: see wanted.
@@ -244,6 +250,8 @@ func (n *Network) build() error {
 		n.keep(f)
 	}
 	n.probe, n.raw[0], n.back[0] = files[forProbe], files[forRaw], files[forBack]
+	n.carried = sync.OnceValue(n.carry)
+	go n.carried()
 	if v6 {
 		n.raw[1], n.back[1] = files[forRaw6], files[forBack6]
 	}
@@ -336,8 +344,11 @@ type NoCarrier struct{ what string }
 
 func (e *NoCarrier) Error() string { return e.what }
 
-// Carry starts the process that carries packets, and returns when there is a way out.
-func (n *Network) Carry() error {
+// Carried waits until there is a way out, or none is wanted.
+func (n *Network) Carried() error { return n.carried() }
+
+// carry starts the process that carries packets, and returns when there is a way out.
+func (n *Network) carry() error {
 	switch n.o.Carrier {
 	case "none":
 		return nil
@@ -403,6 +414,9 @@ func (n *Network) Stage() *netns.Network { return n.ns }
 // Close ends everything and returns what went where.
 func (n *Network) Close() (out []Traffic) {
 	n.once.Do(func() {
+		if n.carried != nil {
+			_ = n.carried() // what has started is ended below
+		}
 		if n.rules != nil {
 			out, _ = n.rules.traffic()
 			out = n.passed.take(append(out, n.past...))
