@@ -39,7 +39,7 @@ func (in *Input) nestedConfigs(at *guard.Place) (out []string) {
 		if t.mode == Write {
 			continue
 		}
-		r := referrer{in: in, top: t.root, at: at}
+		r := referrer{in: in, top: t.root, at: at, linked: map[host.Inode]string{}}
 		repositories, all := r.repositories()
 		for _, dir := range repositories {
 			out = append(out, r.configsOf(r.gitDir(dir))...)

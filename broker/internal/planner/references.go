@@ -83,7 +83,7 @@ func (in *Input) Refer(env []string) error {
 		return nil
 	}
 	for _, top := range in.trees(Write) {
-		r := referrer{in: in, top: top, at: at, left: maxConfigs, read: map[[2]string]bool{}}
+		r := referrer{in: in, top: top, at: at, left: maxConfigs, read: map[[2]string]bool{}, linked: map[host.Inode]string{}}
 		repositories, all := r.repositories()
 		for _, dir := range repositories {
 			r.repository(dir)
@@ -199,12 +199,6 @@ func (r *referrer) repository(dir string) {
 	if r.in.unreadable(own, err); err == nil {
 		r.settings(own, dir)
 	}
-	r.links(dir, func(name string) string {
-		if v := guard.Look(name); v.Action == guard.Guard {
-			return plan.Bytes(name).Quote() + " leads there: " + v.Why
-		}
-		return ""
-	})
 }
 
 // above reads the settings of the repository whose work tree the tree lies in.
@@ -222,54 +216,103 @@ func (r *referrer) above() {
 	r.configs = shown
 }
 
+// gitDir is the directory of the repository whose work tree dir is, or that dir is itself.
+func (r *referrer) gitDir(dir string) string {
+	git := dir + "/.git"
+	st, err := r.in.FS.Lstat(git)
+	switch {
+	case err != nil:
+		return dir
+	case st.Type == host.File:
+		if text, ok := r.in.setting(git); ok {
+			if to := guard.LinkedDir(dir, text); to != "" {
+				return to
+			}
+		}
+	}
+	return git
+}
+
 // settings reads those of the repository at own for the work tree at dir.
 func (r *referrer) settings(own, dir string) {
 	configs := r.configsOf(own)
-	common := path.Dir(configs[0])
 	r.configs = append(r.configs, configs...)
-	r.config(common+"/config", dir)
-	r.config(own+"/config.worktree", dir)
-	r.hooks(common + "/hooks")
-	for _, git := range slices.Compact([]string{own, common}) {
-		for _, sub := range [...]string{"", "info", "objects/info", "remotes", "branches", "rebase-merge", "rebase-apply"} {
-			dir := path.Join(git, sub)
-			list := r.list(dir)
-			if !slices.ContainsFunc(list, func(e host.Entry) bool {
-				return e.Type == host.File && r.hasOthers(path.Join(dir, e.Name))
-			}) {
-				continue // nearly always, and what holds there takes a millisecond
-			}
-			at := r.at
-			for name := range strings.SplitSeq(path.Join(".git", sub), "/") {
-				at = at.Below(name)
-			}
-			r.guarded(dir, list, at)
+	r.config(configs[0], dir)
+	r.config(configs[1], dir)
+	last := ""
+	for _, c := range configs {
+		git, _, _, err := host.Resolve(r.in.FS, path.Dir(c)) // not by a link that leads to it
+		if err != nil || git == last {
+			continue
 		}
+		last = git
+		if text, ok := r.in.setting(git + "/gitdir"); ok { // it is of a worktree
+			r.config(git+"/config.worktree", path.Dir(from(git, strings.TrimRight(string(text), "\n"))))
+		}
+		r.hooks(git + "/hooks")
+		r.inGit(git)
 	}
 }
 
-// configsOf are the configurations of the repository at own, that of a repository whose worktree it is first.
+// inGit adds what names that git acts upon in a repository's directory lead to, and notes those that have other names.
+func (r *referrer) inGit(git string) {
+	for _, n := range guard.InGit() {
+		if _, links, _, _ := host.Resolve(r.in.FS, path.Join(git, n.Pattern)); len(links) > 0 {
+			r.add(path.Join(git, n.Pattern), leadsThere(path.Base(n.Pattern), n.Why), true, true)
+		}
+	}
+	for _, sub := range [...]string{"", "info", "objects/info", "remotes", "branches", "rebase-merge", "rebase-apply"} {
+		dir := path.Join(git, sub)
+		list := r.list(dir)
+		if !slices.ContainsFunc(list, func(e host.Entry) bool {
+			return e.Type == host.File && r.hasOthers(path.Join(dir, e.Name))
+		}) {
+			continue // nearly always, and what holds there takes a millisecond
+		}
+		at := r.at
+		for name := range strings.SplitSeq(path.Join(".git", sub), "/") {
+			at = at.Below(name)
+		}
+		r.guarded(dir, list, at)
+	}
+}
+
+// leadsThere says why what a link leads to is guarded.
+func leadsThere(name, why string) string { return plan.Bytes(name).Quote() + " leads there: " + why }
+
+// configsOf are the configurations of the repository at own and of its submodules and worktrees, that of a repository
+// whose worktree it is first.
 func (r *referrer) configsOf(own string) []string {
 	common := own
 	if text, ok := r.in.setting(own + "/commondir"); ok {
 		common = from(own, strings.TrimRight(string(text), "\n"))
 	}
-	return append([]string{common + "/config", own + "/config.worktree"}, r.modules(own+"/modules", maxModules)...)
+	out := append([]string{common + "/config", own + "/config.worktree"}, r.modules(own+"/modules", maxModules)...)
+	for _, tree := range r.list(common + "/worktrees") {
+		at := path.Join(common, "worktrees", tree.Name)
+		out = append(append(out, at+"/config.worktree"), r.modules(at+"/modules", maxModules)...)
+	}
+	return out
 }
 
-// ConfigsOf are the configurations of the repository at own and of the submodules in it.
+// ConfigsOf are the configurations of the repository at own, and of its submodules and worktrees.
 func (in *Input) ConfigsOf(own string) []string { return (&referrer{in: in}).configsOf(own) }
 
-// guarded notes which files of a directory, where at holds, may not be written, but could be by another name that they
-// have: a session may make one in a repository of its own, and the next one write by it.
+// guarded adds what the links of a directory lead to that may not be changed there, where at holds, and notes which of
+// its files could be written by another name that they have: a session may make one in a repository of its own, and the
+// next one write by it.
 func (r *referrer) guarded(dir string, list []host.Entry, at *guard.Place) {
 	for _, e := range list {
-		if e.Type != host.File {
+		if e.Type == host.Dir {
 			continue
 		}
-		switch at.Rule(e.Name, guard.ByHost).Action {
-		case guard.Guard, guard.Check, guard.Text, guard.Index:
-			r.link(path.Join(dir, e.Name))
+		p, v := path.Join(dir, e.Name), at.Rule(e.Name, guard.ByHost)
+		acts := v.Action == guard.Guard || v.Action == guard.Check || v.Action == guard.Index
+		switch {
+		case e.Type == host.Link && acts: // a repository's own directory is looked into instead
+			r.add(p, leadsThere(e.Name, v.Why), true, true)
+		case e.Type == host.File && (acts || v.Action == guard.Text):
+			r.link(p)
 		}
 	}
 }
@@ -278,9 +321,6 @@ func (r *referrer) guarded(dir string, list []host.Entry, at *guard.Place) {
 func (r *referrer) link(file string) {
 	if !r.hasOthers(file) {
 		return
-	}
-	if r.linked == nil {
-		r.linked = map[host.Inode]string{}
 	}
 	st, _ := r.in.FS.Lstat(file)
 	r.linked[st.Inode()] = file
@@ -294,10 +334,12 @@ func (r *referrer) hasOthers(file string) bool {
 
 // hooks adds what the links in a directory of hooks lead to, and notes hooks that have other names.
 func (r *referrer) hooks(dir string) {
-	r.links(dir, func(string) string { return "git runs it: a hook leads there" })
 	for _, e := range r.list(dir) {
-		if e.Type == host.File && !strings.HasSuffix(e.Name, ".sample") {
-			r.link(path.Join(dir, e.Name))
+		switch p := path.Join(dir, e.Name); {
+		case e.Type == host.Link:
+			r.add(p, "git runs it: a hook leads there", true, true)
+		case e.Type == host.File && !strings.HasSuffix(e.Name, ".sample"):
+			r.link(p)
 		}
 	}
 }
@@ -337,23 +379,6 @@ func (r *referrer) list(dir string) []host.Entry {
 	return list
 }
 
-// gitDir is the directory of the repository whose work tree dir is, or that dir is itself.
-func (r *referrer) gitDir(dir string) string {
-	git := dir + "/.git"
-	st, err := r.in.FS.Lstat(git)
-	switch {
-	case err != nil:
-		return dir
-	case st.Type == host.File:
-		if text, ok := r.in.setting(git); ok {
-			if to := guard.LinkedDir(dir, text); to != "" {
-				return to
-			}
-		}
-	}
-	return git
-}
-
 // config reads a configuration file, and those that it includes, of a repository whose work tree is at dir.
 func (r *referrer) config(file, dir string) {
 	key := [2]string{file, dir}
@@ -385,18 +410,6 @@ func (r *referrer) refers(list []guard.Reference, dir string) {
 		}
 		if ref.Hooks {
 			r.hooks(ref.Path)
-		}
-	}
-}
-
-// links adds what the links in a directory lead to, where why gives a reason.
-func (r *referrer) links(dir string, why func(name string) string) {
-	for _, e := range r.list(dir) {
-		if e.Type != host.Link {
-			continue
-		}
-		if reason := why(e.Name); reason != "" {
-			r.add(path.Join(dir, e.Name), reason, true, true)
 		}
 	}
 }
