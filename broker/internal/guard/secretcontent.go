@@ -5,6 +5,9 @@ import "bytes"
 // What follows judges contents by their first HeadSize bytes. A judgement errs on the side of a credential where the
 // two cannot be told apart.
 
+// unseen says whether a text goes on where nobody looks. Keys and passwords stand in no other files of that size.
+func unseen(head []byte) bool { return len(head) >= HeadSize && bytes.IndexByte(head, 0) < 0 }
+
 // HoldsPrivateKey finds the header of a private key in PEM or OpenPGP armour: PKCS #1, #8, SEC 1, OpenSSH, encrypted or
 // not.
 func HoldsPrivateKey(head []byte) bool {

@@ -18,8 +18,8 @@ type Secret struct {
 	Most  int64 // a larger file holds none; 0: of any size
 }
 
-// HeadSize is how much of a file its contents are judged by.
-const HeadSize = 64 << 10
+// HeadSize is how much of a file its contents are judged by. What a text holds beyond that nobody has seen.
+const HeadSize = 1 << 20
 
 // Secrets is the table of the names that do not exist inside, with the reason of each. What holds a credential only
 // sometimes is judged by its contents.
@@ -107,6 +107,9 @@ var indexSecrets = sync.OnceValue(func() *secretIndex {
 		copies: map[*Secret]*Secret{}}
 	table := Secrets()
 	for i := range table {
+		if holds := table[i].Holds; holds != nil {
+			table[i].Holds = func(head []byte) bool { return holds(head) || unseen(head) }
+		}
 		x.copies[&table[i]] = ofCopy(&table[i])
 		switch s := &table[i]; {
 		case strings.HasPrefix(s.Pattern, "*"):
