@@ -181,7 +181,7 @@ type referrer struct {
 	top     string
 	at      *guard.Place // that every directory that a person works in is
 	left    int
-	read    map[[2]string]bool    // configurations, each with its work tree
+	read    map[[2]string]bool    // configurations, each with its work tree; directories of repositories
 	configs []string              // of repositories
 	linked  map[host.Inode]string // what is guarded, or git runs, and has other names
 }
@@ -239,13 +239,12 @@ func (r *referrer) settings(own, dir string) {
 	r.configs = append(r.configs, configs...)
 	r.config(configs[0], dir)
 	r.config(configs[1], dir)
-	last := ""
 	for _, c := range configs {
 		git, _, _, err := host.Resolve(r.in.FS, path.Dir(c)) // not by a link that leads to it
-		if err != nil || git == last {
+		if err != nil || r.read[[2]string{git}] {
 			continue
 		}
-		last = git
+		r.read[[2]string{git}] = true
 		if text, ok := r.in.setting(git + "/gitdir"); ok { // it is of a worktree
 			r.config(git+"/config.worktree", path.Dir(from(git, strings.TrimRight(string(text), "\n"))))
 		}
@@ -257,8 +256,9 @@ func (r *referrer) settings(own, dir string) {
 // inGit adds what names that git acts upon in a repository's directory lead to, and notes those that have other names.
 func (r *referrer) inGit(git string) {
 	for _, n := range guard.InGit() {
-		if _, links, _, _ := host.Resolve(r.in.FS, path.Join(git, n.Pattern)); len(links) > 0 {
-			r.add(path.Join(git, n.Pattern), leadsThere(path.Base(n.Pattern), n.Why), true, true)
+		p := path.Join(git, n.Pattern)
+		if _, links, _, _ := host.Resolve(r.in.FS, p); len(links) > 0 {
+			r.add(p, leadsThere(path.Base(p), n.Why), true, true)
 		}
 	}
 	for _, sub := range [...]string{"", "info", "objects/info", "remotes", "branches", "rebase-merge", "rebase-apply"} {
