@@ -4,6 +4,7 @@ package child
 
 import (
 	"os"
+	"sync"
 
 	"sbx.example/sbx/broker/internal/netns"
 	"sbx.example/sbx/broker/plan"
@@ -45,4 +46,15 @@ func (h Hooks) building(c *Child) error {
 		return nil
 	}
 	return h.Building(c)
+}
+
+// build calls hooks.Building, and returns what waits for its end. On a served root process 1 waits for the answers of
+// the calling goroutine meanwhile, so another one calls the hook.
+func (c *Child) build(hooks Hooks) (built func() error, err error) {
+	if c.root == nil {
+		return func() error { return nil }, hooks.building(c)
+	}
+	done := make(chan error, 1)
+	go func() { done <- hooks.building(c) }()
+	return sync.OnceValue(func() error { return <-done }), nil
 }

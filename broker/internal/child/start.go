@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -316,25 +315,6 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			return fmt.Errorf("process 1 sent message %d before it was ready", m.Kind)
 		}
 	}
-}
-
-// build calls hooks.Building, and returns what waits for its end. On a served root process 1 waits for the answers of
-// the calling goroutine meanwhile, so another one calls the hook.
-func (c *Child) build(hooks Hooks) (built func() error, err error) {
-	if c.root == nil {
-		return func() error { return nil }, hooks.building(c)
-	}
-	done := make(chan error, 1)
-	go func() { done <- hooks.building(c) }()
-	return sync.OnceValue(func() error { return <-done }), nil
-}
-
-// nextOf is nextFuse for another kind.
-func nextOf(p *plan.Plan, k plan.Kind, i int) int {
-	for i < len(p.Mounts) && p.Mounts[i].Kind != k {
-		i++
-	}
-	return i
 }
 
 // because says what process 1 has failed at where err follows from its end: its file system or its socket is no more.

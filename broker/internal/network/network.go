@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -337,75 +336,6 @@ func (n *Network) listener(f *os.File) (net.Listener, error) {
 	}
 	n.keep(l)
 	return l, nil
-}
-
-// NoCarrier says that no program is installed that carries packets.
-type NoCarrier struct{ what string }
-
-func (e *NoCarrier) Error() string { return e.what }
-
-// Carried waits until there is a way out, or none is wanted.
-func (n *Network) Carried() error { return n.carried() }
-
-// carry starts the process that carries packets, and returns when there is a way out.
-func (n *Network) carry() error {
-	switch n.o.Carrier {
-	case "none":
-		return nil
-	case "veth":
-		return n.carryVeth()
-	}
-	if err := unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK); err != nil {
-		return fmt.Errorf("opening /dev/net/tun: %w", err)
-	}
-	names := Carriers()
-	list := names[:]
-	if n.o.Carrier != "" {
-		list = []string{n.o.Carrier}
-	}
-	var failed error
-	var missing []string
-	for _, name := range list {
-		file, err := n.o.Programs.Find(name)
-		if err != nil {
-			missing = append(missing, err.Error())
-			continue
-		}
-		v6 := routesIPv6()
-		c := &carrier{name: name, file: file, args: carrierArgs(name, 3, 4, v6), ns: n.ns, up: n.isUp, say: n.lost}
-		if failed = c.start(); failed == nil {
-			n.car = c
-			return nil
-		}
-	}
-	if failed == nil {
-		failed = &NoCarrier{strings.Join(missing, "; ")}
-	}
-	return fmt.Errorf("starting the sandbox's network: %w", failed)
-}
-
-// lost tells the user and the record what became of the process that carries packets.
-func (n *Network) lost(text string) {
-	n.o.Say(text)
-	n.o.Note(Event{Op: OpCarry, Failed: true, Reason: text})
-}
-
-// Carrier is the program that carries the packets, "" for none.
-func (n *Network) Carrier() string {
-	if n.veth != nil {
-		return "veth"
-	}
-	if n.car == nil {
-		return ""
-	}
-	return n.car.name
-}
-
-// isUp says whether packets have a way out: whether a socket inside finds a route to some address. Nothing is sent.
-func (n *Network) isUp() bool {
-	fd := int(n.probe.Fd())
-	err := unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}})
-	return err == nil
 }
 
 // Stage is what the sandbox joins.
