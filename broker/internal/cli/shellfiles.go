@@ -9,7 +9,6 @@ import (
 
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/launch"
-	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/internal/request"
 )
@@ -52,9 +51,9 @@ func (t *term) askShellFiles(r *request.Request) {
 // startsShell says whether a command line starts a shell that reads those files: the person's own where it is empty.
 func (t *term) startsShell(argv []string) bool {
 	if len(argv) == 0 {
-		return planner.IsShell(path.Base(host.Lookup(t.Env, "SHELL")))
+		return request.IsShell(path.Base(host.Lookup(t.Env, "SHELL")))
 	}
-	if !planner.IsShell(path.Base(argv[0])) {
+	if !request.IsShell(path.Base(argv[0])) {
 		return false
 	}
 	for _, a := range argv[1:] {
@@ -69,7 +68,7 @@ func (t *term) startsShell(argv []string) bool {
 
 // startupFiles are those that there are, as a person writes them.
 func startupFiles(home string) (out []string) {
-	for _, f := range planner.ShellStartup() {
+	for _, f := range request.ShellStartup() {
 		if home != "" && host.Exists(strings.TrimSuffix(home+f[1:], "/")) {
 			out = append(out, quoting.Quote(f))
 		}

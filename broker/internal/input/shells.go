@@ -24,8 +24,8 @@ func (r *Run) shells(s request.Settings, in *planner.Input) {
 			in.Grants = append(in.Grants, planner.Grant{Path: p, Mode: mode, Optional: true, Why: why})
 		}
 	}
-	stores := planner.ShellStores()
-	for _, f := range planner.ShellStartup() {
+	stores := request.ShellStores()
+	for _, f := range request.ShellStartup() {
 		f, _ = strings.CutSuffix(f, "/")
 		p := home + f[1:]
 		switch {
@@ -38,7 +38,7 @@ func (r *Run) shells(s request.Settings, in *planner.Input) {
 	}
 	for _, f := range stores {
 		p := home + f[1:]
-		startup := slices.Contains(planner.ShellStartup(), f+"/")
+		startup := slices.Contains(request.ShellStartup(), f+"/")
 		_, err := in.FS.Lstat(p)
 		switch {
 		case err != nil && !r.runs(path.Base(p)): // nobody looks for it

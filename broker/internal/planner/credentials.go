@@ -6,13 +6,19 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
-// maxMasked bounds the configurations that are shown without their credentials.
-const maxMasked = 32
+// maxMasked bounds the configurations that are shown without their credentials, each by a mount of its own. What is
+// beyond is not shown: a program could make as many itself, so that the next session has none left for a true one.
+const maxMasked = 512
+
+// maxIncluded bounds the configurations that are read because others include them.
+const maxIncluded = 4096
 
 // Masked is a repository's configuration that is shown without the credentials in it.
 type Masked struct {
@@ -54,22 +60,33 @@ func (in *Input) nestedConfigs(at *guard.Place) (out []string) {
 }
 
 // maxModules bounds how deep the directories of submodules are looked for: the name of one has the slashes of its path.
-const maxModules = 8
+// maxSubmodules bounds how many are looked at in a tree. Programs inside can make such directories.
+const (
+	maxModules    = 8
+	maxSubmodules = 4096
+)
 
-// modules are the configurations of the submodules below a directory, also of those that have no work tree now.
-func (r *referrer) modules(dir string, depth int) (out []string) {
+// modules are the configurations of the submodules below a directory, also of those that have no work tree now. If not
+// all directories could be looked at, a credential may be in any.
+func (r *referrer) modules(dir string, depth int) (out []string, all bool) {
 	for _, e := range r.list(dir) {
+		if e.Type != host.Dir {
+			continue
+		}
+		if r.submods++; r.submods > maxSubmodules || depth == 0 {
+			return out, false
+		}
 		at := path.Join(dir, e.Name)
-		_, err := r.in.FS.Lstat(at + "/HEAD")
-		switch {
-		case e.Type != host.Dir || depth == 0:
-		case err == nil:
-			out = append(append(out, at+"/config"), r.modules(at+"/modules", depth-1)...)
-		default:
-			out = append(out, r.modules(at, depth-1)...)
+		if _, err := r.in.FS.Lstat(at + "/HEAD"); err == nil {
+			out = append(out, at+"/config")
+			at += "/modules"
+		}
+		below, all := r.modules(at, depth-1)
+		if out = append(out, below...); !all {
+			return out, false
 		}
 	}
-	return out
+	return out, true
 }
 
 // mask finds the credentials in configurations. Git inside has to read the files, so they are shown without them;
@@ -78,7 +95,8 @@ func (in *Input) mask(configs []string) {
 	slices.Sort(configs)
 	shown := in.Shown()
 	seen := map[[2]string]bool{}
-	for i := 0; i < min(len(configs), 16*maxConfigs); i++ { // what one includes is another
+	own := len(configs)
+	for i := 0; i < min(len(configs), own+maxIncluded); i++ { // what one includes is another
 		f, _, st, err := host.Resolve(in.FS, configs[i])
 		// What it includes git looks for beside the name by which it reads it, which may be a link.
 		beside, _, _, _ := host.Resolve(in.FS, path.Dir(configs[i]))
@@ -99,26 +117,39 @@ func (in *Input) mask(configs []string) {
 		if in.Configs = append(in.Configs, f); !ok {
 			continue
 		}
-		found := guard.GitCredentials(text)
-		if len(found) == 0 {
-			continue
-		}
-		var keys, fixes []string
-		for _, c := range found {
-			keys, fixes = append(keys, plan.Bytes(c.Key).Quote()), append(fixes, plan.Bytes(c.Command).Quote())
-		}
-		l := Loss{What: "credential in " + plan.Bytes(f).Quote(),
-			Fix: "outside: " + strings.Join(fixes, ", ") + ", and let a credential helper keep it"}
-		shown, ok := guard.WithoutCredentials(text)
-		if ok && len(in.Masked) < maxMasked {
-			l.Price, l.Why = true, strings.Join(keys, ", ")+
-				" is shown without its password or token, and the file cannot be changed inside"
-			name := "gitconfig-" + strconv.Itoa(len(in.Masked))
-			in.Masked = append(in.Masked, Masked{f, plan.Text{Name: name, Text: string(shown)}, l})
-			continue
-		}
+		in.maskOne(f, text)
+	}
+	if len(configs) > own+maxIncluded {
+		in.Losses = append(in.Losses, Loss{What: "what settings of repositories include",
+			Why: "it is too much to be looked at, so passwords and tokens in it may be shown",
+			Fix: "keep them in a credential helper"})
+	}
+}
+
+// maskOne is mask for one configuration.
+func (in *Input) maskOne(f string, text []byte) {
+	found := guard.GitCredentials(text)
+	if len(found) == 0 {
+		return
+	}
+	var keys, fixes []string
+	for _, c := range found {
+		keys, fixes = append(keys, plan.Bytes(c.Key).Quote()), append(fixes, plan.Bytes(c.Command).Quote())
+	}
+	l := Loss{What: "credential in " + plan.Bytes(f).Quote(),
+		Fix: "outside: " + strings.Join(fixes, ", ") + ", and let a credential helper keep it"}
+	shown, ok := guard.WithoutCredentials(text)
+	switch {
+	case !ok:
 		l.Why = strings.Join(keys, ", ") + " holds a password or token, and git inside has to read the file, so programs can"
 		in.Losses = append(in.Losses, l)
+	case len(in.Masked) == maxMasked:
+		in.leaveOut(f, unix.E2BIG)
+	default:
+		l.Price, l.Why = true, strings.Join(keys, ", ")+
+			" is shown without its password or token, and the file cannot be changed inside"
+		name := "gitconfig-" + strconv.Itoa(len(in.Masked))
+		in.Masked = append(in.Masked, Masked{f, plan.Text{Name: name, Text: string(shown)}, l})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
@@ -101,11 +103,10 @@ func (in *Input) Refer(env []string) error {
 		}
 		configs = append(configs, r.configs...)
 	}
-	configs = append(configs, in.nestedConfigs(at)...)
+	in.mask(append(configs, in.nestedConfigs(at)...))
 	for _, p := range in.Unread {
 		in.Referred = append(in.Referred, Referred{Path: p, Why: "what is in it could not be looked at"})
 	}
-	in.mask(configs)
 	if in.refused != nil {
 		return in.refused
 	}
@@ -120,10 +121,7 @@ func (r *referrer) repositories() (out []string, all bool) {
 		path string
 		at   *guard.Place
 	}
-	left := searchBudget
-	if r.top == r.in.Facts.Home {
-		left = homeBudget
-	}
+	left := r.in.budget(r.top)
 	for queue := []dir{{r.top, r.at}}; len(queue) > 0; queue = queue[1:] {
 		d := queue[0]
 		list, err := r.in.list(d.path)
@@ -181,6 +179,7 @@ type referrer struct {
 	top     string
 	at      *guard.Place // that every directory that a person works in is
 	left    int
+	submods int                   // directories that may be a submodule's and were looked at
 	read    map[[2]string]bool    // configurations, each with its work tree; directories of repositories
 	configs []string              // of repositories
 	linked  map[host.Inode]string // what is guarded, or git runs, and has other names
@@ -287,12 +286,21 @@ func (r *referrer) configsOf(own string) []string {
 	if text, ok := r.in.setting(own + "/commondir"); ok {
 		common = from(own, strings.TrimRight(string(text), "\n"))
 	}
-	out := append([]string{common + "/config", own + "/config.worktree"}, r.modules(own+"/modules", maxModules)...)
+	out := append([]string{common + "/config", own + "/config.worktree"}, r.submodules(own)...)
 	for _, tree := range r.list(common + "/worktrees") {
 		at := path.Join(common, "worktrees", tree.Name)
-		out = append(append(out, at+"/config.worktree"), r.modules(at+"/modules", maxModules)...)
+		out = append(append(out, at+"/config.worktree"), r.submodules(at)...)
 	}
 	return out
+}
+
+// submodules are the configurations of the submodules that the repository at own, or a worktree's, has.
+func (r *referrer) submodules(own string) []string {
+	sub, all := r.modules(own+"/modules", maxModules)
+	if !all { // none of them exists inside
+		r.in.leaveOut(own+"/modules", unix.E2BIG)
+	}
+	return sub
 }
 
 // ConfigsOf are the configurations of the repository at own, and of its submodules and worktrees.

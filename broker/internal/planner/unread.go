@@ -74,8 +74,12 @@ func (in *Input) unreadable(p string, err error) {
 	if at == "" && !errors.Is(err, host.ErrForeign) || in.refused != nil {
 		return
 	}
+	hint := "mend or remove what is there, or what leads there"
+	if errors.Is(err, syscall.EACCES) {
+		hint = "chmod u+rX " + plan.Bytes(cmp.Or(at, p)).Quote()
+	}
 	in.refused = &Refusal{What: "git acts upon " + plan.Bytes(p).Quote() + ", which cannot be read", Err: baseError(err),
-		Hint: "without it nobody knows what is to be guarded: chmod u+rX " + plan.Bytes(cmp.Or(at, p)).Quote()}
+		Hint: "without it nobody knows what is to be guarded: " + hint}
 }
 
 // leftOut says what is. A plan that would leave too much out is refused, and one without a tree that it is to show.
@@ -89,14 +93,14 @@ func (v *view) leftOut() error {
 	}
 	switch n := len(in.Unread); {
 	case n > maxUnread:
-		return &Refusal{What: "too many directories cannot be looked through, such as " +
-			plan.Bytes(in.Unread[0]).Quote(), Hint: "chmod u+rx what is your own"}
+		return &Refusal{What: "too many places cannot be looked through, such as " +
+			plan.Bytes(in.Unread[0]).Quote(), Hint: "chmod u+rx what is your own, and move what is too much"}
 	case n == 0:
 		return nil
 	}
 	v.losses = append(v.losses, Loss{What: plan.Few(quoted(in.Unread), 4, ", "), Price: true,
 		Why: "what cannot be looked through may hold hidden or guarded names, so it does not exist inside",
-		Fix: "chmod u+rx, or move what lies too deep, if programs need what is in it"})
+		Fix: "chmod u+rx, or move what lies too deep or is too much, if programs need what is in it"})
 	return nil
 }
 

@@ -384,7 +384,7 @@ func (s Settings) Unread() (out []string) {
 	if s.Agent == nil || s.FS.ShellFiles != "ask" {
 		return nil
 	}
-	for _, f := range planner.ShellStartup() {
+	for _, f := range ShellStartup() {
 		out = append(out, strings.TrimSuffix(s.Vars.Home+f[1:], "/"))
 	}
 	return out

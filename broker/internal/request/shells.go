@@ -1,4 +1,4 @@
-package planner
+package request
 
 // ShellStartup are the files that shells read when they start, and what those lead to. A trailing slash marks a
 // directory.
