@@ -303,7 +303,7 @@ var mayImport = map[string][]string{
 		"broker/internal/planner", "broker/internal/quoting", "broker/internal/request", "broker/plan"},
 	// what to do about an error
 	"broker/internal/hint": {"broker/internal/host", "broker/internal/launch", "broker/internal/option",
-		"broker/internal/planner",
+		"broker/internal/planner", "broker/internal/quoting",
 		"broker/internal/steps", "broker/plan"},
 	// what was refused and asked, for the end of a run
 	"broker/internal/report": {"audit", "broker/internal/arbiter", "broker/internal/decide",

@@ -195,7 +195,7 @@ func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 		}
 		row.Decision, row.Layer, row.Rule = "absent", "secret", "names of secrets in a project"
 		row.Reason = "environment files and keys do not exist inside a project"
-		row.Scope, row.Once = "built-in", "sbx run --rw "+quoting.Shell(p)
+		row.Scope, row.Once = "built-in", "sbx run --rw "+quoting.Place(p)
 		row.Change = "none that lasts: copy what the program needs to a name that is no secret's"
 		return true
 	case a != policy.Write, v.Action == guard.Index && x.Input.Placed: // nobody looks at contents there
@@ -210,7 +210,7 @@ func (x *Explainer) guarded(p string, a policy.Access, row *Answer) bool {
 	case guard.Text:
 		row.Reason += "; one that git makes for a submodule or a worktree may be written"
 	}
-	row.Once, row.Change = "sbx run --rw "+quoting.Shell(p), "none that lasts: change it outside of the sandbox"
+	row.Once, row.Change = "sbx run --rw "+quoting.Place(p), "none that lasts: change it outside of the sandbox"
 	return true
 }
 
@@ -303,8 +303,8 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 	case m.Kind == plan.Tmpfs && m.Why == "" && err == nil && p != m.Target:
 		row.Decision, row.Reason = "absent", "the sandbox has a "+m.Target+
 			" of its own, empty at the start, and asks about nothing in it"
-		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Shell(p); a == policy.Write {
-			row.Once = "sbx run --rw " + quoting.Shell(p)
+		if row.Change, row.Once = x.addRule(p, a), "sbx run --ro "+quoting.Place(p); a == policy.Write {
+			row.Once = "sbx run --rw " + quoting.Place(p)
 		}
 	case m.Why == planner.MaskedWhy:
 		if row.Reason = "shown without the passwords and tokens in it"; a == policy.Write {
@@ -314,7 +314,7 @@ func (x *Explainer) mounted(p string, a policy.Access, row *Answer) bool {
 		row.Reason += "; what is written is " + written
 	case a == policy.Write && m.Access == plan.ReadOnly:
 		row.Decision, row.Reason = "deny", row.Reason+", read-only"
-		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Shell(p)
+		row.Change, row.Once = x.addRule(p, a), "sbx run --rw "+quoting.Place(p)
 	case a == policy.Write && x.alone(p):
 		row.Reason += "; in place: to put another file there, as many programs save, takes " +
 			request.ToReplace(x.Input, p)
@@ -360,9 +360,9 @@ func (x *Explainer) unsettled(q decide.Ask, row *Answer) {
 		return
 	}
 	row.Change = x.addRule(q.Path, policy.Access(q.Op))
-	row.Once = "sbx run --ro " + quoting.Shell(q.Path)
+	row.Once = "sbx run --ro " + quoting.Place(q.Path)
 	if q.Op == "write" {
-		row.Once = "sbx run --rw " + quoting.Shell(q.Path)
+		row.Once = "sbx run --rw " + quoting.Place(q.Path)
 	}
 }
 

@@ -23,9 +23,9 @@ func (x *Explainer) served(p string, a policy.Access, row *Answer) bool {
 	}
 	row.Decision, row.Layer, row.Scope, row.Rule = "absent", "hidden", "built-in", at
 	row.Reason = planner.ServedWhy
-	row.Change, row.Once = x.addRule(at, a), "sbx run --ro "+quoting.Shell(at)
+	row.Change, row.Once = x.addRule(at, a), "sbx run --ro "+quoting.Place(at)
 	if a == policy.Write {
-		row.Once = "sbx run --rw " + quoting.Shell(at)
+		row.Once = "sbx run --rw " + quoting.Place(at)
 	}
 	return true
 }
@@ -54,7 +54,7 @@ func (x *Explainer) hidden(name, p string, a policy.Access, row *Answer) bool {
 		row.Change = "take " + quoting.Shell(h.Pattern) + " out of fs.hidden in " + h.Origin.String()
 		return true
 	}
-	row.Change, row.Once = x.addRule(name, a), "sbx run --ro "+quoting.Shell(name)
+	row.Change, row.Once = x.addRule(name, a), "sbx run --ro "+quoting.Place(name)
 	x.denied(rule, ok, name, a, row)
 	return true
 }

@@ -75,7 +75,7 @@ func (x *Explainer) secretName(p string, row *Answer) bool {
 		return false
 	}
 	row.Decision, row.Layer, row.Rule, row.Reason, row.Scope = "absent", "secret", f.Rule, f.Reason(), "built-in"
-	if row.Once = "sbx run --ro " + quoting.Shell(p); !f.Hidden {
+	if row.Once = "sbx run --ro " + quoting.Place(p); !f.Hidden {
 		row.Once, row.Rule, row.Reason = "", "names of secret files", "it is another name (hard link) of a secret"
 	}
 	row.Change = "none that lasts: copy what the program needs to a name that is no secret's"

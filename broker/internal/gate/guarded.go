@@ -34,7 +34,7 @@ func (e *guardedTree) Error() string {
 }
 
 // command grants the directory with its guard.
-func (e *guardedTree) command() string { return "sbx run --rw " + quoting.Shell(e.dir) }
+func (e *guardedTree) command() string { return "sbx run --rw " + quoting.Place(e.dir) }
 
 // guardedIn finds a guarded name in a tree; it is nil if there is none. What a person's own program serves is not
 // looked into. Who grants a guarded name itself means what is in it.

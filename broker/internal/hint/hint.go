@@ -11,6 +11,7 @@ import (
 	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/option"
 	"sbx.example/sbx/broker/internal/planner"
+	"sbx.example/sbx/broker/internal/quoting"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -52,7 +53,7 @@ func Of(err error) string {
 	var x *launch.ExecError
 	if errors.As(err, &x) && refusedInside(x) {
 		return plan.Bytes(x.Path).Quote() + " exists on the host and is not granted in the sandbox; grant it with --ro " +
-			plan.Bytes(x.Path).Quote()
+			quoting.Place(x.Path)
 	}
 	return ofFault(err)
 }

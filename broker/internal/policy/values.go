@@ -295,7 +295,7 @@ func shortElement(v Vars, t typ, s string) string {
 	switch t {
 	case tPath, tPaths:
 		body, optional := pathname.SplitOptional(s)
-		if body = v.Short(pathname.Escape(body)); optional {
+		if body = v.Short(pathname.EscapePath(body)); optional {
 			body = "?" + body
 		}
 		return body

@@ -40,3 +40,12 @@ func ansiQuote(s string) string {
 	}
 	return b.String() + "'"
 }
+
+// Place is Shell for the path that --ro, --rw and options like them take: a ? at its end says there that it may be
+// missing, and is no part of the name. A name that ends so gets one more.
+func Place(path string) string {
+	if strings.HasSuffix(path, "?") {
+		path += "?"
+	}
+	return Shell(path)
+}

@@ -91,5 +91,5 @@ func (r *Request) Misread(words []string) error {
 		return nil
 	}
 	return option.Wrong("-v is --verbose here, and "+quoting.Quote(words[0])+" would be the command",
-		"--ro PATH and --rw PATH show a place of the host's under its own name: sbx run --rw "+quoting.Shell(from))
+		"--ro PATH and --rw PATH show a place of the host's under its own name: sbx run --rw "+quoting.Place(from))
 }

@@ -33,7 +33,7 @@ func (s Settings) checkLocked(r *Request, cwd string) error {
 			if closed, lock := s.Reopens(key, place); closed != "" {
 				return lockedError(o.Flag+" "+quoting.Quote(o.Path), closed, lock)
 			}
-			if lock, refused := s.Widens(key, o.Flag, []string{pathname.Escape(place)}); refused {
+			if lock, refused := s.Widens(key, o.Flag, []string{pathname.EscapePath(place)}); refused {
 				return lockedError(o.Flag+" "+quoting.Quote(o.Path), key, lock)
 			}
 		}

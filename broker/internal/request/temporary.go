@@ -65,7 +65,7 @@ func Alone(in *planner.Input, p *plan.Plan) func(string) bool {
 // ToReplace is what it takes to put another file in the place of such a one. The whole home is too much for that.
 func ToReplace(in *planner.Input, name string) string {
 	if dir := path.Dir(name); !host.Within(in.Facts.Home, dir) {
-		return "--rw " + quoting.Shell(dir)
+		return "--rw " + quoting.Place(dir)
 	}
 	return "a session without --static"
 }

@@ -71,7 +71,7 @@ func FormatRule(r policy.Rule) string {
 func FormatConfig(settings []policy.Setting) string {
 	byKey := map[string]any{}
 	for _, s := range settings {
-		byKey[s.Key] = s.Value
+		byKey[s.Key] = s.Short(policy.Vars{}) // a path as one reads it, with what means something in it escaped
 	}
 	var b strings.Builder
 	section := ""

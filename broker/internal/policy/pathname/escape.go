@@ -40,6 +40,15 @@ func Escape(path string) string {
 	return b.String()
 }
 
+// EscapePath writes a path so that Vars.Path reads exactly it: there a ? at the end would mark it as optional.
+func EscapePath(path string) string {
+	s := Escape(path)
+	if name, ok := strings.CutSuffix(s, "?"); ok {
+		s = name + `\x3f`
+	}
+	return s
+}
+
 // escape keeps what a human can read as it is; bytes that are not text, or that would act on a terminal, become \xHH.
 func escape(b *strings.Builder, s string) {
 	for i := 0; i < len(s); {
