@@ -46,7 +46,7 @@ func (in *Input) nestedConfigs(at *guard.Place) (out []string) {
 			continue
 		}
 		r := referrer{in: in, top: t.root, at: at, linked: map[host.Inode]string{}}
-		repositories, all := r.repositories()
+		repositories, all := r.repositories(t.mode)
 		for _, dir := range repositories {
 			out = append(out, r.configsOf(r.gitDir(dir))...)
 		}
@@ -148,8 +148,8 @@ func (in *Input) maskOne(f string, text []byte) {
 	default:
 		l.Price, l.Why = true, strings.Join(keys, ", ")+
 			" is shown without its password or token, and the file cannot be changed inside"
-		name := "gitconfig-" + strconv.Itoa(len(in.Masked))
-		in.Masked = append(in.Masked, Masked{f, plan.Text{Name: name, Text: string(shown)}, l})
+		as := plan.Text{Name: "gitconfig-" + strconv.Itoa(len(in.Masked)), Text: string(shown)}
+		in.Masked = append(in.Masked, Masked{f, as, l})
 	}
 }
 

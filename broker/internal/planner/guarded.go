@@ -43,7 +43,7 @@ func (v *view) needsGuard(p string) bool {
 // guarded shows a directory with names in it that must stay hidden or unwritten, whatever the host or the program
 // does to them.
 func (v *view) guarded(p string, n *node, mode Mode, g Grant) error {
-	if v.judges(mode) {
+	if v.in.judges(mode) {
 		return v.judged(p, n, g)
 	}
 	if !v.in.Facts.Fuse || !v.room(p, 1) {
@@ -76,7 +76,7 @@ func (v *view) serve(p string, n *node, mode Mode, g Grant) {
 		m.Access = plan.ReadWrite
 	}
 	v.op(m)
-	if v.in.nests() || mode == Write && !v.judges(mode) { // see judges
+	if v.in.nests() || mode == Write && !v.in.judges(mode) { // see judges
 		return
 	}
 	dirs := v.worthBinding(v.plainDirs(p, n, nativeDepth), mode)

@@ -11,8 +11,8 @@ import (
 
 // judges says whether the broker can carry out what changes a tree that is mounted natively. Containers would reach
 // it with the rights of subordinate ids.
-func (v *view) judges(mode Mode) bool {
-	return mode == Write && v.in.Judging != nil && v.in.Containers == nil
+func (in *Input) judges(mode Mode) bool {
+	return mode == Write && in.Judging != nil && in.Containers == nil
 }
 
 // judged mounts a guarded directory as it is. The kernel shows it read-only and the broker carries out what changes

@@ -3,12 +3,15 @@ package planner
 import "sbx.example/sbx/broker/plan"
 
 // Reach is how many directories of a tree the search for secrets lists.
-func (in *Input) Reach(top string) int { return in.budget(top) / listCost }
+func (in *Input) Reach(top string) int { return in.budget(top, Read) / listCost }
 
 // budget is how many directory entries of a tree are searched.
-func (in *Input) budget(top string) int {
-	if top == in.Facts.Home {
+func (in *Input) budget(top string, mode Mode) int {
+	switch {
+	case top == in.Facts.Home:
 		return homeBudget
+	case in.judges(mode):
+		return judgedBudget
 	}
 	return searchBudget
 }

@@ -128,7 +128,7 @@ func (v *view) hideNames() {
 	s := searcher{view: v, judge: v.in.Judge(), seen: map[string]bool{}}
 	defer s.judge.Forget()
 	for _, t := range v.trees {
-		s.live = t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && !v.judges(t.mode)
+		s.live = t.root == v.in.Project && t.mode == Write && v.in.Facts.Fuse && !v.in.judges(t.mode)
 		s.tree(t)
 	}
 }
@@ -158,9 +158,7 @@ type searched struct {
 
 // tree goes through a tree level by level, so that what a person put near its top is found before the budget ends.
 func (s *searcher) tree(t shownTree) {
-	if s.budget = s.in.budget(t.root); s.judges(t.mode) && t.root != s.in.Facts.Home {
-		s.budget = judgedBudget
-	}
+	s.budget = s.in.budget(t.root, t.mode)
 	queue := []searched{{path: t.root, node: s.root.find(t.root)}}
 	for len(queue) > 0 {
 		d := queue[0]
@@ -217,7 +215,7 @@ func (s *searcher) one(t shownTree, e host.Entry, below *searched) bool {
 		}
 		below.keeper = true
 	}
-	if e.Type == host.Dir && e.Name == ".git" && s.judges(t.mode) {
+	if e.Type == host.Dir && e.Name == ".git" && s.in.judges(t.mode) {
 		list, err := s.in.list(below.path)
 		s.leaveOut(below.path, err)
 		for _, f := range list {

@@ -12,8 +12,7 @@ import (
 	"sbx.example/sbx/broker/plan"
 )
 
-// maxConfigs bounds the configurations of git that are read for one tree. Repositories in it are looked for as far as
-// secrets are, so that the same directories are listed.
+// maxConfigs bounds the configurations that are read for one tree. Repositories in it are looked for as far as secrets.
 const maxConfigs = 256
 
 // MaxConfigSize bounds what is read of one.
@@ -86,7 +85,7 @@ func (in *Input) Refer(env []string) error {
 	}
 	for _, top := range in.trees(Write) {
 		r := referrer{in: in, top: top, at: at, left: maxConfigs, read: map[[2]string]bool{}, linked: map[host.Inode]string{}}
-		repositories, all := r.repositories()
+		repositories, all := r.repositories(Write)
 		for _, dir := range repositories {
 			r.repository(dir)
 		}
@@ -116,12 +115,12 @@ func (in *Input) Refer(env []string) error {
 // repositories are the directories of a tree that are, or may be, the tops of work trees or bare repositories; the
 // tree's own first. It says whether all of the tree was looked through, but for what packages and tools put there
 // (guard.Dependency, Disposable). What is guarded in these directories and has another name is noted.
-func (r *referrer) repositories() (out []string, all bool) {
+func (r *referrer) repositories(mode Mode) (out []string, all bool) {
 	type dir struct {
 		path string
 		at   *guard.Place
 	}
-	left := r.in.budget(r.top)
+	left := r.in.budget(r.top, mode)
 	for queue := []dir{{r.top, r.at}}; len(queue) > 0; queue = queue[1:] {
 		d := queue[0]
 		list, err := r.in.list(d.path)
