@@ -139,8 +139,9 @@ var mayImport = map[string][]string{
 		"broker/internal/control", "broker/internal/handover", "broker/internal/session",
 		"broker/internal/child", "broker/plan", "shared/stage", "shared/tape"},
 
-	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap"},
-	"broker/internal/caches":  {"broker/internal/session"},
+	"broker/internal/session": {"broker/plan", "broker/internal/child", "audit", "broker/internal/idmap",
+		"broker/internal/host"}, // where its folder is
+	"broker/internal/caches": {"broker/internal/session"},
 	// a virtual machine around the program; runs inside, and in it
 	"broker/internal/machine": {"broker/plan", "shared/rtnl"},
 	"broker/internal/files":   {"broker/internal/host", "broker/plan"}, // runs inside

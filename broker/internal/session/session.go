@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -22,15 +23,20 @@ type Session struct {
 	lock int
 }
 
-// Root returns the folder of all sessions below the state home, or an error that says what to set.
+// Root returns the folder of all sessions below the state home, or an error that says what to set. It is the place that
+// links lead to: layers in it are mounted, and mounts follow none.
 func Root(stateHome, home string) (string, error) {
-	if strings.HasPrefix(stateHome, "/") {
-		return filepath.Join(stateHome, "sbx", "sessions"), nil
+	if !strings.HasPrefix(stateHome, "/") {
+		if home == "" {
+			return "", errors.New("neither XDG_STATE_HOME nor HOME names a directory: set one of them")
+		}
+		stateHome = filepath.Join(home, ".local", "state")
 	}
-	if home == "" {
-		return "", errors.New("neither XDG_STATE_HOME nor HOME names a directory: set one of them")
-	}
-	return filepath.Join(home, ".local", "state", "sbx", "sessions"), nil
+	root := filepath.Join(stateHome, "sbx", "sessions")
+	if canon, _, _, _ := host.Resolve(host.FS{}, root); canon != "" {
+		root = canon
+	} // else who makes it says why it cannot be had
+	return root, nil
 }
 
 // Logs returns the folder of the audit logs, and that of the sessions, which is beside it.
