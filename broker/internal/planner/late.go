@@ -10,8 +10,8 @@ func (in *Input) budget(top string, mode Mode) int {
 	switch {
 	case top == in.Facts.Home:
 		return homeBudget
-	case in.judges(mode):
-		return judgedBudget
+	case mode == Overlay || in.judges(mode):
+		return writtenBudget
 	}
 	return searchBudget
 }

@@ -16,11 +16,11 @@ import (
 const (
 	nativeDepth = 6 // directories below a served tree's top, for what is mounted natively in it
 	// directory entries of one tree, with what it takes to open directories and files in the same unit
-	searchBudget = 10000
-	judgedBudget = 20 * searchBudget // of one that is mounted natively: what is missed is seen until it is covered
-	homeBudget   = 2500              // of a whole home
-	maxServed    = plan.MaxFuse - 2  // trees that the broker serves beside the project and its repository
-	maxServedRO  = 3                 // as long as no more are, one that is only read is served
+	searchBudget  = 10000
+	writtenBudget = 20 * searchBudget // of one that programs write: they can make directories beside what is hidden
+	homeBudget    = 2500              // of a whole home
+	maxServed     = plan.MaxFuse - 2  // trees that the broker serves beside the project and its repository
+	maxServedRO   = 3                 // as long as no more are, one that is only read is served
 )
 
 // shownTree is a tree of a user's that a grant shows, in which names of secrets are hidden.
