@@ -129,7 +129,7 @@ var mayImport = map[string][]string{
 		"broker/internal/host",
 		"broker/internal/guard", "broker/plan"},
 
-	"broker/internal/steps": {"shared/tape"},
+	"broker/internal/steps": {"shared/stage", "shared/tape"},
 	"broker/internal/netns": {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
 	"broker/internal/agent": {"broker/internal/steps", "broker/plan", "shared/stage", "shared/tape"},
 	"broker/internal/child": {"broker/internal/helperclient", "broker/internal/steps", "broker/internal/netns",

@@ -76,3 +76,11 @@ func nextFuse(p *plan.Plan, i int) int {
 	}
 	return i
 }
+
+// nextOf is nextFuse for another kind.
+func nextOf(p *plan.Plan, k plan.Kind, i int) int {
+	for i < len(p.Mounts) && p.Mounts[i].Kind != k {
+		i++
+	}
+	return i
+}

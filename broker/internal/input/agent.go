@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -20,7 +21,7 @@ func (r *Run) agentPlaces(s request.Settings, in *planner.Input) {
 	in.Referred = append(in.Referred, s.Agent.Guard...)
 	in.OwnSecrets = s.Agent.Shown
 	for _, dir := range s.Agent.State { // also one in which nothing is hidden
-		if slices.ContainsFunc(s.Agent.Guard, func(r planner.Referred) bool { return host.Within(r.Path, dir) }) {
+		if slices.ContainsFunc(s.Agent.Guard, func(r guard.Referred) bool { return host.Within(r.Path, dir) }) {
 			in.Trees = append(in.Trees, dir)
 		}
 	}

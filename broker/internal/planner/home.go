@@ -25,7 +25,7 @@ func (in *Input) atHome(env []string) {
 	})
 	in.Referred = append(in.Referred, places...)
 	for _, p := range written {
-		i := slices.IndexFunc(places, func(r Referred) bool { _, named := r.in(p); return named })
+		i := slices.IndexFunc(places, func(r guard.Referred) bool { return r.Names(p) })
 		if i >= 0 {
 			in.Losses = append(in.Losses, Loss{What: plan.Bytes(p).Quote() + " can be changed",
 				Why: places[i].Why + ", outside of the sandbox", Price: true})
@@ -36,7 +36,7 @@ func (in *Input) atHome(env []string) {
 // homePlaces are where the names of guard.Home are that are wanted. Most names do not exist: wanted is given one
 // listing of a home, and where that is.
 func (in *Input) homePlaces(env []string, wanted func(list []host.Entry, real, pattern string) bool) (
-	places []Referred) {
+	places []guard.Referred) {
 	rules := guard.Home()
 	for _, b := range in.homeDirs(env) {
 		list, unlisted := in.FS.ReadDir(b.dir)
@@ -57,12 +57,12 @@ func (in *Input) homePlaces(env []string, wanted func(list []host.Entry, real, p
 // in a home, and by the names that are guarded anywhere. Env is the environment of programs outside. Files are looked
 // at when it is first asked, and then no more.
 func (in *Input) Acts(env []string) func(p string) string {
-	places := sync.OnceValue(func() []Referred {
+	places := sync.OnceValue(func() []guard.Referred {
 		return in.homePlaces(env, func([]host.Entry, string, string) bool { return true })
 	})
 	return func(p string) string {
 		for _, r := range places() {
-			if _, named := r.in(p); named {
+			if r.Names(p) {
 				return r.Why
 			}
 		}
@@ -142,7 +142,7 @@ func divide(pattern string) (literal, below string) {
 }
 
 // place adds a name in a directory, where it really is, and the links on the way to it.
-func (in *Input) place(places []Referred, dir, pattern, why string) []Referred {
+func (in *Input) place(places []guard.Referred, dir, pattern, why string) []guard.Referred {
 	literal, below := divide(pattern)
 	p := path.Join(dir, literal)
 	canon, links, _, err := host.Resolve(in.FS, p)
@@ -150,12 +150,12 @@ func (in *Input) place(places []Referred, dir, pattern, why string) []Referred {
 		return places
 	}
 	canon = cmp.Or(canon, p)
-	places = append(places, Referred{Path: canon, Below: below, Why: why})
+	places = append(places, guard.Referred{Path: canon, Below: below, Why: why})
 	if canon != p {
-		places = append(places, Referred{Path: p, Below: below, Why: why})
+		places = append(places, guard.Referred{Path: p, Below: below, Why: why})
 	}
 	for _, l := range links {
-		if r := (Referred{Path: l.Path, Why: why}); l.Path != p && !slices.Contains(places, r) {
+		if r := (guard.Referred{Path: l.Path, Why: why}); l.Path != p && !slices.Contains(places, r) {
 			places = append(places, r)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/secrets"
 	"sbx.example/sbx/broker/plan"
@@ -179,21 +180,21 @@ type Input struct {
 	Gate        bool // the broker serves the root, so that what is not granted can be asked about
 	Agent       bool // what is not granted can be mounted later on a root that is not served; Gate comes with one anyway
 	NoLandlock  bool
-	Only        *Only           // nil: what is visible can be executed
-	Own         *secrets.Ledger // what programs in the sandbox have made in the project; may be nil
-	Turns       string          // the file by which sessions take turns in moving directories; "" for none
-	Copies      []Copy          // see there
-	Folders     []Folder        // see there
-	Tools       []Tool          // see there
-	Referred    []Referred      // see Refer
-	Trees       []string        // directories that are guarded whatever their own name is
-	Outside     []string        // what Refer was given
-	Unread      []string        // directories in trees that cannot be looked through, and do not exist inside
-	refused     *Refusal        // see unreadable
-	Masked      []Masked        // see Refer
-	Configs     []string        // configurations of repositories that are shown, where a credential may appear
-	NoGuard     bool            // test builds only: the project is bound as it is
-	NoSecrets   bool            // test builds only: no secrets are looked for in trees that are read
+	Only        *Only            // nil: what is visible can be executed
+	Own         *secrets.Ledger  // what programs in the sandbox have made in the project; may be nil
+	Turns       string           // the file by which sessions take turns in moving directories; "" for none
+	Copies      []Copy           // see there
+	Folders     []Folder         // see there
+	Tools       []Tool           // see there
+	Referred    []guard.Referred // see Refer
+	Trees       []string         // directories that are guarded whatever their own name is
+	Outside     []string         // what Refer was given
+	Unread      []string         // directories in trees that cannot be looked through, and do not exist inside
+	refused     *Refusal         // see unreadable
+	Masked      []Masked         // see Refer
+	Configs     []string         // configurations of repositories that are shown, where a credential may appear
+	NoGuard     bool             // test builds only: the project is bound as it is
+	NoSecrets   bool             // test builds only: no secrets are looked for in trees that are read
 	// canonical: mounted writable by a test that takes the mounts' line away, not so for Landlock
 	Ungranted []string
 	Losses    []Loss // what was lost before planning began

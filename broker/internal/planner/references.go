@@ -18,54 +18,10 @@ const maxConfigs = 256
 // MaxConfigSize bounds what is read of one.
 const MaxConfigSize = 1 << 20
 
-// Referred is a file or directory that programs outside act upon by themselves: because a setting or a link of the
-// person's own leads there, or because it is in a home (guard.Home).
-type Referred struct {
-	Path  string // canonical, or where a missing one would be
-	Below string // a pattern of names below it that are meant; empty: it is itself
-	Why   string
-	Free  bool // what is meant may be changed, whatever later ones say
-	Mkdir bool // it may be made, as an empty directory
-}
-
-// Names says whether a path is what is meant, or lies in it.
-func (r *Referred) Names(p string) bool {
-	_, named := r.in(p)
-	return named
-}
-
-// in is what is meant of the names in a directory, as a pattern; empty if nothing is. Named says that the directory is
-// what is meant, or lies in it.
-func (r *Referred) in(dir string) (pattern string, named bool) {
-	if r.Path != dir && host.Within(r.Path, dir) {
-		return path.Join(guard.Literal(relative(r.Path, dir)), r.Below), false
-	}
-	if !host.Within(dir, r.Path) {
-		return "", false
-	}
-	rest := r.Below
-	for name := range strings.SplitSeq(relative(dir, r.Path), "/") {
-		if name == "" || rest == "" {
-			break
-		}
-		var first string
-		first, rest, _ = strings.Cut(rest, "/")
-		if ok, err := path.Match(first, name); !ok || err != nil {
-			return "", false
-		}
-	}
-	return rest, rest == ""
-}
-
 // ReferredIn are rules about what Refer has found below a directory.
 func (in *Input) ReferredIn(dir string) (out []guard.Rule) {
 	for i := range in.Referred {
-		if pattern, _ := in.Referred[i].in(dir); pattern != "" {
-			rule := guard.Rule{Pattern: pattern, Action: guard.Guard, Why: in.Referred[i].Why,
-				Mkdir: in.Referred[i].Mkdir}
-			if in.Referred[i].Free {
-				rule.Action = guard.Allow
-			}
+		if rule, ok := in.Referred[i].RuleIn(dir); ok {
 			out = append(out, rule)
 		}
 	}
@@ -104,7 +60,7 @@ func (in *Input) Refer(env []string) error {
 	}
 	in.mask(append(configs, in.nestedConfigs(at)...))
 	for _, p := range in.Unread {
-		in.Referred = append(in.Referred, Referred{Path: p, Why: "what is in it could not be looked at"})
+		in.Referred = append(in.Referred, guard.Referred{Path: p, Why: "what is in it could not be looked at"})
 	}
 	if in.refused != nil {
 		return in.refused
@@ -432,7 +388,7 @@ func (r *referrer) add(p, why string, dir, late bool) {
 		way = append(way, l.Path)
 	}
 	for _, at := range way {
-		new := Referred{Path: at, Why: why}
+		new := guard.Referred{Path: at, Why: why}
 		if at != "" && at != r.top && host.Within(at, r.top) && !known(strings.TrimPrefix(at, r.top+"/")) &&
 			!slices.Contains(r.in.Referred, new) {
 			r.in.Referred = append(r.in.Referred, new)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 )
 
@@ -33,7 +34,7 @@ func TestReferBounds(t *testing.T) {
 		return in
 	}
 	has := func(in *Input, p string) bool {
-		return slices.ContainsFunc(in.Referred, func(r Referred) bool { return r.Path == p })
+		return slices.ContainsFunc(in.Referred, func(r guard.Referred) bool { return r.Path == p })
 	}
 	for _, dir := range []string{"/a/r", "/a/b/c/d/e/f/g/h/r", "/node_modules/x/r"} {
 		repository(top + dir)
@@ -80,7 +81,7 @@ func TestReferToEachOnce(t *testing.T) {
 		if err := in.Refer(nil); err != nil {
 			t.Fatal(err)
 		}
-		has := slices.ContainsFunc(in.Referred, func(r Referred) bool { return r.Path == top+"/h" })
+		has := slices.ContainsFunc(in.Referred, func(r guard.Referred) bool { return r.Path == top+"/h" })
 		for _, l := range in.Losses {
 			if !strings.Contains(l.Why, "more configurations than are read") {
 				t.Errorf("%d files: %s", files, l.Why)
@@ -112,7 +113,8 @@ func TestReferInEachRepository(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"cfg": true, "first": true, "hk": true, "sub/cfg": true, "sub/second": true,
 		"sub/hk": true, "sub/first": false, "plain/cfg": false, "plain/third": false, "plain/hk": false} {
-		if got := slices.ContainsFunc(in.Referred, func(r Referred) bool { return r.Path == top+"/"+name }); got != want {
+		got := slices.ContainsFunc(in.Referred, func(r guard.Referred) bool { return r.Path == top+"/"+name })
+		if got != want {
 			t.Errorf("%s is guarded: %t, want %t", name, got, want)
 		}
 	}

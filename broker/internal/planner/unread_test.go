@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/plan"
 )
@@ -111,7 +112,7 @@ func TestGitThatCannotBeRead(t *testing.T) {
 		t.Errorf("more than is read: %v", err)
 	}
 	if _, _, in, err := planned(unreadProject(), Write, 1000); err != nil || !slices.ContainsFunc(in.Referred,
-		func(r Referred) bool { return r.Path == p+"/tools" }) {
+		func(r guard.Referred) bool { return r.Path == p+"/tools" }) {
 		t.Errorf("control: %v", err)
 	}
 }

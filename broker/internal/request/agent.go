@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sbx.example/sbx/broker/internal/agentprofile"
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
@@ -20,7 +21,7 @@ import (
 type Agent struct {
 	*agentprofile.Profile
 	Rules  []policy.Rule
-	Guard  []planner.Referred // what is guarded in what it writes: the first that names a place decides
+	Guard  []guard.Referred   // what is guarded in what it writes: the first that names a place decides
 	State  []string           // its own folders, which are made before it runs
 	Layers []string           // folders in which the run has a layer of its own; made as well
 	Apart  []string           // of these, those that hold a login that is shown: they are not mounted as a whole

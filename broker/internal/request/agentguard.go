@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
+	"sbx.example/sbx/broker/internal/guard"
 	"sbx.example/sbx/broker/internal/host"
-	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/policy/pathname"
 )
 
 // guard settles what may only be read: what the profile guards, and in the agent's folders all that it does not name.
 func (a *Agent) guard(vars policy.Vars) error {
-	add := func(dir string, r planner.Referred) error {
+	add := func(dir string, r guard.Referred) error {
 		pattern, err := pathname.ParsePattern(dir, vars)
 		r.Path = pattern.Place()
 		a.Guard = append(a.Guard, r)
@@ -25,27 +25,27 @@ func (a *Agent) guard(vars policy.Vars) error {
 		if !in {
 			dir = p
 		}
-		r := planner.Referred{Below: below, Why: acts, Mkdir: strings.HasSuffix(p, "/**")}
+		r := guard.Referred{Below: below, Why: acts, Mkdir: strings.HasSuffix(p, "/**")}
 		if err := add(dir, r); err != nil {
 			return err
 		}
 	}
 	for _, dir := range a.Layer { // for where no layer can be had
-		if err := add(dir, planner.Referred{Why: acts}); err != nil {
+		if err := add(dir, guard.Referred{Why: acts}); err != nil {
 			return err
 		}
 	}
 	for _, p := range slices.Concat(a.Write, a.Profile.Login) {
 		for _, x := range append(pathname.Beside(p), p) {
 			if dir, below, in := a.InFolder(x); in {
-				if err := add(dir, planner.Referred{Below: below, Free: true}); err != nil {
+				if err := add(dir, guard.Referred{Below: below, Free: true}); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	for _, dir := range a.Folder {
-		r := planner.Referred{Below: "*", Why: "the profile of " + a.Name + " does not have it written"}
+		r := guard.Referred{Below: "*", Why: "the profile of " + a.Name + " does not have it written"}
 		if err := add(dir, r); err != nil {
 			return err
 		}
@@ -86,6 +86,6 @@ func (a *Agent) Serves(r policy.Rule) bool {
 
 // Guards says whether a place may only be read.
 func (a *Agent) Guards(p string) bool {
-	i := slices.IndexFunc(a.Guard, func(r planner.Referred) bool { return r.Names(p) })
+	i := slices.IndexFunc(a.Guard, func(r guard.Referred) bool { return r.Names(p) })
 	return i >= 0 && !a.Guard[i].Free
 }
