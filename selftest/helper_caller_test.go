@@ -68,8 +68,11 @@ type result struct {
 	Wrong  string
 }
 
-// evFault is the kind of process 1's message about where it stopped (shared/stage/control_unsafe.go).
-const evFault = 13
+// The kinds of process 1's messages about where it stopped, and that it is ready (shared/stage/control_unsafe.go).
+const (
+	evFault = 13
+	evReady = 1
+)
 
 const argv0 = helperDir + "/sbx-helper"
 
@@ -355,6 +358,9 @@ func listen(sock int, res *result, started func(pid int)) {
 				}
 			}
 			res.Fault = true // the first other message is process 1's: a fault, or that it is ready
+			if kind == evReady {
+				_ = helpertest.Go(sock)
+			}
 		}
 	}
 }

@@ -360,7 +360,7 @@ var mayImport = map[string][]string{
 		"broker/internal/resources", "broker/internal/session", "broker/internal/steps", "broker/internal/tools",
 		"broker/plan",
 	},
-	"broker/helpertest": {"broker/internal/helperclient", "broker/internal/child", "broker/plan"},
+	"broker/helpertest": {"broker/internal/helperclient", "broker/internal/steps", "broker/internal/child", "broker/plan"},
 	"broker":            {"broker/internal/cli", "broker/internal/faststart"},
 
 	"selftest":            {},

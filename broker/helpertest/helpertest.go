@@ -7,6 +7,7 @@ package helpertest
 import (
 	"sbx.example/sbx/broker/internal/child"
 	"sbx.example/sbx/broker/internal/helperclient"
+	"sbx.example/sbx/broker/internal/steps"
 	"sbx.example/sbx/broker/plan"
 )
 
@@ -19,6 +20,9 @@ func Tail(p *plan.Plan) (fd int, err error) {
 	}
 	return t.FD, nil
 }
+
+// Go lets the tail start its program.
+func Go(sock int) error { return steps.Go(sock) }
 
 // Send writes one request.
 func Send(sock int, body []byte, fds []int) error { return helperclient.Send(sock, body, fds) }

@@ -106,13 +106,10 @@ func TestProgramWaitsForBuilding(t *testing.T) {
 
 // startSleeps says whether process 1 has a child that sleeps and is not the program yet.
 func startSleeps(init int) bool {
-	of := fmt.Sprintf("/proc/%d/", init)
-	children, _ := os.ReadFile(of + fmt.Sprintf("task/%d/children", init))
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", init, init))
 	for _, pid := range strings.Fields(string(children)) {
-		ours, _ := os.Readlink(of + "exe")
-		theirs, err := os.Readlink("/proc/" + pid + "/exe")
-		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
-		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && ours == theirs && strings.HasPrefix(state, "S") {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && strings.HasPrefix(state, "S") && !executed(stat) {
 			return true
 		}
 	}

@@ -376,7 +376,9 @@ func (o *Network) Forget(host string) {
 // is process 1 of the sandbox, by which programs are found that ask.
 func (o *Network) Start(a *arbiter.Arbiter, log *audit.Writer, init int) {
 	o.net.Inside(init)
+	o.mu.Lock()
 	o.log = log
+	o.mu.Unlock()
 	if a == nil {
 		return
 	}
@@ -389,6 +391,8 @@ func (o *Network) Start(a *arbiter.Arbiter, log *audit.Writer, init int) {
 // OwnLog is Start where the record is of the network alone, and ends with it.
 func (o *Network) OwnLog(log *audit.Writer, init int) {
 	o.net.Inside(init)
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.log, o.own = log, true
 }
 

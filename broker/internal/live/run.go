@@ -133,6 +133,9 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	}
 	x.approvals.discardLearned()
 	x.s.Discard()
+	if r := new(planner.Refusal); errors.As(err, &r) { // it says what it is, and what to do
+		return Outcome{}, err
+	}
 	if vanished(err) && r.replans < maxReplans {
 		r.replans++
 		return b.run(r)

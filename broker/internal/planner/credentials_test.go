@@ -55,14 +55,19 @@ func TestCredentialAmongManyOthers(t *testing.T) {
 	t.Parallel()
 	const p = "/home/u/project"
 	for n, left := range map[int]bool{maxMasked - 1: false, maxMasked: true} {
-		files := []string{p + "/z/.git/HEAD", p + "/z/.git/config" + withToken}
+		files := []string{p + "/z/.git/HEAD", p + "/z/.git/config" + withToken, p + "/x/copy = " + p + "/z/.git/config"}
 		for i := range n {
 			files = append(files, fmt.Sprintf("%s/a%d/.git/HEAD", p, i), fmt.Sprintf("%s/a%d/.git/config%s", p, i, withToken))
 		}
 		for _, mode := range []Mode{Read, Write, Overlay} {
-			_, _, in, err := planned(machine(files...), mode, 1000)
+			_, losses, in, err := planned(machine(files...), mode, 1000)
 			if at := p + "/z/.git/config"; err != nil || masks(in, at) == left || leavesOut(in, at) != left {
 				t.Errorf("%d others, mode %v: %v, masked %t, left out %v", n, mode, err, masks(in, at), in.Unread)
+			}
+			if !slices.ContainsFunc(losses, func(l Loss) bool {
+				return l.What == p+"/x/copy" && strings.Contains(l.Why, "another name (hard link) of a secret")
+			}) {
+				t.Errorf("%d others, mode %v: another name is shown: %v", n, mode, losses)
 			}
 		}
 	}

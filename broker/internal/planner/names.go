@@ -90,6 +90,9 @@ func (v *view) search() error {
 	}
 	for _, p := range v.in.Unread {
 		v.hideAt(p, false)
+		if st, _ := v.in.FS.Lstat(p); st.Type == host.File {
+			v.noteLinked(p, st)
+		}
 	}
 	v.hideNames()
 	for i := range v.in.Masked { // it is covered at its own name alone

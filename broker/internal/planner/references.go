@@ -130,14 +130,15 @@ func (g *Grant) guardable() bool {
 }
 
 type referrer struct {
-	in      *Input
-	top     string
-	at      *guard.Place // that every directory that a person works in is
-	left    int
-	submods int                   // directories that may be a submodule's and were looked at
-	read    map[[2]string]bool    // configurations, each with its work tree; directories of repositories
-	configs []string              // of repositories
-	linked  map[host.Inode]string // what is guarded, or git runs, and has other names
+	in        *Input
+	top       string
+	at        *guard.Place // that every directory that a person works in is
+	left      int
+	submods   int                   // directories that may be a submodule's and were looked at
+	modulesOf map[string][]string   // what submodules has found
+	read      map[[2]string]bool    // configurations, each with its work tree; directories of repositories
+	configs   []string              // of repositories
+	linked    map[host.Inode]string // what is guarded, or git runs, and has other names
 }
 
 // repository reads the settings of what is at dir, and those for all repositories, whose relative paths git takes from
@@ -199,12 +200,20 @@ func (r *referrer) settings(own, dir string) {
 			continue
 		}
 		r.read[[2]string{git}] = true
-		if text, ok := r.in.setting(git + "/gitdir"); ok { // it is of a worktree
+		if text, ok := r.worktree(git); ok {
 			r.config(git+"/config.worktree", path.Dir(from(git, strings.TrimRight(string(text), "\n"))))
 		}
 		r.hooks(git + "/hooks")
 		r.inGit(git)
 	}
+}
+
+// worktree reads where the work tree is whose own directory git is, if it is a worktree's.
+func (r *referrer) worktree(git string) (text []byte, ok bool) {
+	if path.Base(path.Dir(git)) != "worktrees" {
+		return nil, false
+	}
+	return r.in.setting(git + "/gitdir")
 }
 
 // inGit adds what names that git acts upon in a repository's directory lead to, and notes those that have other names.
@@ -249,12 +258,21 @@ func (r *referrer) configsOf(own string) []string {
 	return out
 }
 
-// submodules are the configurations of the submodules that the repository at own, or a worktree's, has.
+// submodules are the configurations of the submodules that the repository at own, or a worktree's, has. Each is looked
+// at once: a repository has them all, and so has each of its worktrees.
 func (r *referrer) submodules(own string) []string {
+	sub, known := r.modulesOf[own]
+	if known {
+		return sub
+	}
 	sub, all := r.modules(own+"/modules", maxModules)
 	if !all { // none of them exists inside
 		r.in.leaveOut(own+"/modules", unix.E2BIG)
 	}
+	if r.modulesOf == nil {
+		r.modulesOf = map[string][]string{}
+	}
+	r.modulesOf[own] = sub
 	return sub
 }
 
@@ -266,7 +284,7 @@ func (in *Input) ConfigsOf(own string) []string { return (&referrer{in: in}).con
 // next one write by it.
 func (r *referrer) guarded(dir string, list []host.Entry, at *guard.Place) {
 	for _, e := range list {
-		if e.Type == host.Dir {
+		if e.Type == host.Dir || guard.Dependency(e.Name) || guard.Disposable(e.Name) { // a worktree links node_modules
 			continue
 		}
 		p, v := path.Join(dir, e.Name), at.Rule(e.Name, guard.ByHost)

@@ -12,18 +12,22 @@ import (
 	"sbx.example/sbx/broker/internal/host"
 )
 
+// writeFile makes a file, and the directories that it lies in.
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestReferBounds: repositories are looked for within a bound, and what it leaves out is a loss.
 func TestReferBounds(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
-	put := func(name, text string) {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put := func(name, text string) { writeFile(t, name, text) }
 	repository := func(dir string) {
 		put(dir+"/.git/HEAD", "ref: refs/heads/m\n")
 		put(dir+"/.git/config", "[core]\n\thooksPath = ../h\n")
@@ -62,14 +66,7 @@ func TestReferToEachOnce(t *testing.T) {
 	t.Parallel()
 	for files, want := range map[int]int{2: 0, maxConfigs + 1: 1} {
 		top := t.TempDir()
-		put := func(name, text string) {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		put := func(name, text string) { writeFile(t, filepath.Join(top, name), text) }
 		put("a/.git/HEAD", "x")
 		put("a/.git/config", "[include]\n\tpath = config\n\tpath = 0\n")
 		for i := range files {
@@ -100,12 +97,7 @@ func TestReferInEachRepository(t *testing.T) {
 	top := t.TempDir()
 	for name, text := range map[string]string{"sub/.git/HEAD": "x", "cfg": "[core]\n\tfsmonitor = ./first\n",
 		"sub/cfg": "[core]\n\tfsmonitor = ./second\n", "plain/cfg": "[core]\n\tfsmonitor = ./third\n"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(top, name), text)
 	}
 	in := &Input{FS: host.NewCache(nil), Grants: []Grant{{Path: top, Mode: Write}}}
 	if err := in.Refer([]string{"GIT_CONFIG_GLOBAL=cfg", "GIT_CONFIG_PARAMETERS='core.hooksPath'='hk'"}); err != nil {
@@ -116,6 +108,52 @@ func TestReferInEachRepository(t *testing.T) {
 		got := slices.ContainsFunc(in.Referred, func(r guard.Referred) bool { return r.Path == top+"/"+name })
 		if got != want {
 			t.Errorf("%s is guarded: %t, want %t", name, got, want)
+		}
+	}
+}
+
+// TestWorktreesShareSubmodules: each worktree has the submodules of its repository, which are looked at once.
+func TestWorktreesShareSubmodules(t *testing.T) {
+	top := t.TempDir()
+	git := top + "/.git"
+	for i := range 20 {
+		own := fmt.Sprintf("%s/worktrees/%d", git, i)
+		for j := range 10 {
+			writeFile(t, fmt.Sprintf("%s/modules/external/%d/HEAD", own, j), "ref: refs/heads/main\n")
+		}
+		writeFile(t, own+"/HEAD", "ref: refs/heads/main\n")
+		writeFile(t, own+"/commondir", "../..\n")
+		writeFile(t, fmt.Sprintf("%s/trees/%d/.git", top, i), "gitdir: "+own+"\n")
+	}
+	writeFile(t, git+"/HEAD", "ref: refs/heads/main\n")
+	writeFile(t, git+"/gitdir/x", "") // git reads it of a worktree alone
+	in := &Input{FS: host.NewCache(nil), Grants: []Grant{{Path: top, Mode: Write}}}
+	if err := in.Refer(nil); err != nil || len(in.Unread) > 0 {
+		t.Errorf("%v, left out: %q", err, in.Unread)
+	}
+}
+
+// TestLinksToWhatToolsMake: a link in a guarded directory guards what it leads to, but not where packages are, which a
+// worktree in there has from the project.
+func TestLinksToWhatToolsMake(t *testing.T) {
+	top := t.TempDir()
+	for _, link := range []string{"node_modules", "target", "setup"} {
+		writeFile(t, top+"/"+link+"/x", "")
+		if err := os.MkdirAll(top+"/.claude/worktrees/w", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../../../"+link, top+"/.claude/worktrees/w/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := &Input{FS: host.NewCache(nil), Grants: []Grant{{Path: top, Mode: Write}}}
+	if err := in.Refer(nil); err != nil {
+		t.Fatal(err)
+	}
+	for link, want := range map[string]bool{"node_modules": false, "target": false, "setup": true} {
+		got := slices.ContainsFunc(in.Referred, func(r guard.Referred) bool { return r.Path == top+"/"+link })
+		if got != want {
+			t.Errorf("%s is guarded: %t, want %t", link, got, want)
 		}
 	}
 }
