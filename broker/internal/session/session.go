@@ -23,8 +23,8 @@ type Session struct {
 	lock int
 }
 
-// Root returns the folder of all sessions below the state home, or an error that says what to set. It is the place that
-// links lead to: layers in it are mounted, and mounts follow none.
+// Root returns the folder of all sessions below the state home, or an error that says what to set. It is where links
+// to sbx's folder lead: layers in it are mounted, and mounts follow none. It is no link itself.
 func Root(stateHome, home string) (string, error) {
 	if !strings.HasPrefix(stateHome, "/") {
 		if home == "" {
@@ -32,11 +32,11 @@ func Root(stateHome, home string) (string, error) {
 		}
 		stateHome = filepath.Join(home, ".local", "state")
 	}
-	root := filepath.Join(stateHome, "sbx", "sessions")
-	if canon, _, _, _ := host.Resolve(host.FS{}, root); canon != "" {
-		root = canon
+	of := filepath.Join(stateHome, "sbx")
+	if canon, _, _, _ := host.Resolve(host.FS{}, of); canon != "" {
+		of = canon
 	} // else who makes it says why it cannot be had
-	return root, nil
+	return filepath.Join(of, "sessions"), nil
 }
 
 // Logs returns the folder of the audit logs, and that of the sessions, which is beside it.
