@@ -69,18 +69,12 @@ func (c *builder) askReady() {
 	}
 }
 
-// nextFuse returns the index of the first FUSE mount from i on, or the number of mounts.
-func nextFuse(p *plan.Plan, i int) int {
-	for i < len(p.Mounts) && !served(p.Mounts[i].Kind) {
+// nextMount returns the index of the first mount from i on of such a kind, or the number of mounts.
+func nextMount(p *plan.Plan, i int, is func(plan.Kind) bool) int {
+	for i < len(p.Mounts) && !is(p.Mounts[i].Kind) {
 		i++
 	}
 	return i
 }
 
-// nextOf is nextFuse for another kind.
-func nextOf(p *plan.Plan, k plan.Kind, i int) int {
-	for i < len(p.Mounts) && p.Mounts[i].Kind != k {
-		i++
-	}
-	return i
-}
+func judged(k plan.Kind) bool { return k == plan.Judged }

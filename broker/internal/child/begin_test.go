@@ -84,7 +84,7 @@ func TestProgramWaitsForBuilding(t *testing.T) {
 		runtime.LockOSThread()
 		fd := int(out.Fd())
 		c, err := Start(p, stage.Stdio{-1, fd, fd}, Hooks{Building: func(c *Child) error {
-			for !startSleeps(c.PID) && written() == "" {
+			for !startSleeps(c.PID) && written() == "" { // nothing tells of another process's state: it is looked at
 				time.Sleep(time.Millisecond)
 			}
 			return want

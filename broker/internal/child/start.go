@@ -260,7 +260,7 @@ func (c *Child) receive() (stage.Message, []int, error) {
 // awaitReady waits until the program can be started, or says what failed.
 func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 	defer c.giveRoot()
-	next, tree := nextFuse(p, 0), nextOf(p, plan.Judged, 0)
+	next, tree := nextMount(p, 0, served), nextMount(p, 0, judged)
 	built, err := func() error { return nil }, error(nil)
 	defer func() { _ = built() }()
 	for begun := false; ; {
@@ -286,13 +286,13 @@ func (c *Child) awaitReady(p *plan.Plan, hooks Hooks) error {
 			if err := c.serveFuse(p, next, fds, hooks); err != nil {
 				return c.because(err)
 			}
-			next = nextFuse(p, next+1)
+			next = nextMount(p, next+1, served)
 		case stage.EvTree:
 			if tree == len(p.Mounts) || len(fds) != 1 || hooks.Tree == nil {
 				return fmt.Errorf("process 1 sent a tree that nobody writes")
 			}
 			hooks.Tree(&p.Mounts[tree], os.NewFile(uintptr(fds[0]), p.Mounts[tree].Target))
-			tree = nextOf(p, plan.Judged, tree+1)
+			tree = nextMount(p, tree+1, judged)
 		case stage.EvMaps:
 			if err := c.writeMaps(hooks.Maps); err != nil {
 				return c.because(err)

@@ -133,7 +133,7 @@ func (b *Broker) run(r *run) (Outcome, error) {
 	}
 	x.approvals.discardLearned()
 	x.s.Discard()
-	if r := new(planner.Refusal); errors.As(err, &r) { // it says what it is, and what to do
+	if refusal := new(planner.Refusal); errors.As(err, &refusal) { // it says what it is, and what to do
 		return Outcome{}, err
 	}
 	if vanished(err) && r.replans < maxReplans {

@@ -45,7 +45,7 @@ func (in *Input) nestedConfigs(at *guard.Place) (out []string) {
 		if t.mode == Write {
 			continue
 		}
-		r := referrer{in: in, top: t.root, at: at, linked: map[host.Inode]string{}}
+		r := in.referrer(t.root, at)
 		repositories, all := r.repositories(t.mode)
 		for _, dir := range repositories {
 			out = append(out, r.configsOf(r.gitDir(dir))...)

@@ -40,7 +40,7 @@ func (in *Input) Refer(env []string) error {
 		return nil
 	}
 	for _, top := range in.trees(Write) {
-		r := referrer{in: in, top: top, at: at, left: maxConfigs, read: map[[2]string]bool{}, linked: map[host.Inode]string{}}
+		r := in.referrer(top, at)
 		repositories, all := r.repositories(Write)
 		for _, dir := range repositories {
 			r.repository(dir)
@@ -139,6 +139,11 @@ type referrer struct {
 	read      map[[2]string]bool    // configurations, each with its work tree; directories of repositories
 	configs   []string              // of repositories
 	linked    map[host.Inode]string // what is guarded, or git runs, and has other names
+}
+
+func (in *Input) referrer(top string, at *guard.Place) *referrer {
+	return &referrer{in: in, top: top, at: at, left: maxConfigs, modulesOf: map[string][]string{},
+		read: map[[2]string]bool{}, linked: map[host.Inode]string{}}
 }
 
 // repository reads the settings of what is at dir, and those for all repositories, whose relative paths git takes from
@@ -269,15 +274,12 @@ func (r *referrer) submodules(own string) []string {
 	if !all { // none of them exists inside
 		r.in.leaveOut(own+"/modules", unix.E2BIG)
 	}
-	if r.modulesOf == nil {
-		r.modulesOf = map[string][]string{}
-	}
 	r.modulesOf[own] = sub
 	return sub
 }
 
 // ConfigsOf are the configurations of the repository at own, and of its submodules and worktrees.
-func (in *Input) ConfigsOf(own string) []string { return (&referrer{in: in}).configsOf(own) }
+func (in *Input) ConfigsOf(own string) []string { return in.referrer("", nil).configsOf(own) }
 
 // guarded adds what the links of a directory lead to that may not be changed there, where at holds, and notes which of
 // its files could be written by another name that they have: a session may make one in a repository of its own, and the

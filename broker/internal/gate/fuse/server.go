@@ -169,21 +169,26 @@ func (s *Server) Fd() int { return s.fd }
 func (s *Server) take() *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeSpare()
+}
+
+// takeToRead returns a request with a buffer.
+func (s *Server) takeToRead() *request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.takeSpare()
+	s.lend(r)
+	return r
+}
+
+// takeSpare is take where s.mu is held.
+func (s *Server) takeSpare() *request {
 	last := len(s.spare) - 1
 	if last < 0 {
 		return newRequest()
 	}
 	r := s.spare[last]
 	s.spare = s.spare[:last]
-	return r
-}
-
-// takeToRead returns a request with a buffer.
-func (s *Server) takeToRead() *request {
-	r := s.take()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lend(r)
 	return r
 }
 
