@@ -174,7 +174,7 @@ func TestHelperThroughSudo(t *testing.T) {
 	args := shop.launch("755", self, sudoFlag, strconv.Itoa(shop.uid), canary)
 	args[2] = "0" // root stays root
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, "/", os.Stderr
+	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, "/", t.Output()
 	out, err := cmd.Output()
 	if err != nil {
 		t.Errorf("the caller: %v", err)
@@ -288,7 +288,7 @@ func startAttempt(t *testing.T, args []string) func() {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
 	var out bytes.Buffer
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, "/", &out, os.Stderr
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, "/", &out, t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -454,7 +454,7 @@ func TestHostileHelper(t *testing.T) {
 	}
 	args := shop.launch("4755", "/proc/self/exe", hostileFlag, canary, home, long)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, home, os.Stderr
+	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, home, t.Output()
 	blocked, stopped := startBlocked(t, home), startStopped(t)
 	before := listing(t, canary, home+"/foreign/dir", "/etc")
 	out, err := cmd.Output()

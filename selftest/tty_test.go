@@ -65,7 +65,7 @@ func cmdTTY(ts *testscript.TestScript, args []string) {
 			continue
 		}
 		if err := t.say(line); err != nil {
-			ts.Fatalf("%s:%d: %s: %v\nheard: %q", args[0], i+1, line, err, clip(t.everything()))
+			ts.Fatalf("%s:%d: %s: %v; heard: %q", args[0], i+1, line, err, clip(t.everything()))
 		}
 	}
 }

@@ -51,7 +51,7 @@ type Asker struct {
 	said   map[string]bool // of which questions
 	ctx    context.Context
 	stop   context.CancelFunc
-	done   []chan struct{} // closed when nothing is shown any more
+	done   []<-chan struct{} // closed when nothing is shown any more
 }
 
 // New is for one program. Close ends it.
@@ -99,7 +99,7 @@ func (a *Asker) At(std [3]*os.File) {
 	}
 	shown := &prompt.TTY{Screen: tty, Style: prompt.Style{Word: word, Home: a.by.Home}}
 	a.join(session)
-	a.spawn(func() { shown.Serve(a.ctx, a.queue) })
+	a.done = append(a.done, shown.Start(a.ctx, a.queue))
 }
 
 // strays says whether what is written to f may come to a terminal by another way than out, which is that terminal.

@@ -19,7 +19,7 @@ type terminalPrompt struct {
 	ready  atomic.Bool // screen is there
 	ctx    context.Context
 	stop   context.CancelFunc
-	done   chan struct{} // closed when no question can be drawn any more
+	done   <-chan struct{} // closed when no question can be drawn any more
 }
 
 // findTerminal says where a person could be asked; nil is nowhere.
@@ -108,13 +108,9 @@ func (a *approvals) askWithoutPty() {
 // serveTerminal shows the questions until the session ends.
 func (a *approvals) serveTerminal() {
 	o := a.terminal
-	o.done = make(chan struct{})
 	o.ready.Store(true)
 	tty := &prompt.TTY{Screen: o.screen, Style: prompt.Style{Word: o.word, Home: a.in.Facts.Home}}
-	go func() {
-		defer close(o.done)
-		tty.Serve(o.ctx, a.arb.Queue())
-	}()
+	o.done = tty.Start(o.ctx, a.arb.Queue())
 }
 
 // close takes a question off the terminal and gives it back as it was.

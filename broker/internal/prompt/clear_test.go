@@ -61,11 +61,7 @@ func clearChild(screen string) {
 	}
 	q := NewQueue(opt)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		(&TTY{Screen: s, Style: Style{Word: "kobalu"}, silence: 50 * time.Millisecond}).Serve(ctx, q)
-	}()
+	done := (&TTY{Screen: s, Style: Style{Word: "kobalu"}, silence: 50 * time.Millisecond}).Start(ctx, q)
 	if screen == "elsewhere" {
 		go func() {
 			for !shown() {

@@ -81,7 +81,7 @@ func consoleChild(dir string, argv []string) {
 	go c.CopyInput()
 	go c.CopyOutput()
 	q := NewQueue(Options{})
-	go (&TTY{Screen: c, Style: Style{Word: "kobalu"}}).Serve(context.Background(), q)
+	(&TTY{Screen: c, Style: Style{Word: "kobalu"}}).Start(context.Background(), q)
 	for {
 		if os.Remove(filepath.Join(dir, "say")) == nil {
 			c.Print("sbx: a notice, which is longer than a row of this terminal and therefore goes on in another one below it")

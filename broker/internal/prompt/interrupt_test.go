@@ -43,7 +43,7 @@ func TestNobodyWaitsForAnInterrupt(t *testing.T) {
 				t.Error("what is asked meanwhile joined the settled question")
 			}
 		}
-		go (&TTY{Screen: f}).Serve(t.Context(), q)
+		(&TTY{Screen: f}).Start(t.Context(), q)
 		time.Sleep(time.Second)
 		f.keys <- interruptKey
 		if a := <-stays; a.Allow || a.By != ByTTY {

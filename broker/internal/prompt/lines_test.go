@@ -75,7 +75,7 @@ func TestDetailsAreWhole(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f, queue := newFake(), NewQueue(Options{})
-		go (&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Serve(t.Context(), queue)
+		(&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Start(t.Context(), queue)
 		c := ask(queue, read(name))
 		time.Sleep(time.Second)
 		var all strings.Builder

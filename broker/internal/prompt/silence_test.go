@@ -113,7 +113,7 @@ func TestUndoOnTheTerminal(t *testing.T) {
 			}
 			return nil
 		}})
-		go (&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Serve(t.Context(), q)
+		(&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Start(t.Context(), q)
 		press := func(keys string) {
 			time.Sleep(time.Second)
 			for _, k := range []byte(keys) {

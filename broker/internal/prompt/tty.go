@@ -52,20 +52,25 @@ func NewWord() string {
 	return string(b[:])
 }
 
-// Serve shows the questions one at a time, the oldest first, until ctx or the queue ends.
-func (t *TTY) Serve(ctx context.Context, q *Queue) {
+// Start shows the questions one at a time, the oldest first, until ctx or the queue ends, and closes done then. From
+// its return on it misses no notice.
+func (t *TTY) Start(ctx context.Context, q *Queue) (done <-chan struct{}) {
+	ended := make(chan struct{})
 	if !q.opt.Mode.accepts(ByTTY) {
-		return
+		close(ended)
+		return ended
 	}
 	t.fill()
-	for ctx.Err() == nil {
-		events, cancel := q.Subscribe()
-		more := t.follow(ctx, q, events)
-		cancel()
-		if !more {
-			return
+	events, cancel := q.Subscribe()
+	go func() {
+		defer close(ended)
+		for t.follow(ctx, q, events) && ctx.Err() == nil {
+			cancel()
+			events, cancel = q.Subscribe()
 		}
-	}
+		cancel()
+	}()
+	return ended
 }
 
 func (t *TTY) fill() {

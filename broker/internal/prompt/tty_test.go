@@ -109,8 +109,7 @@ func onTTY(t *testing.T, body func(t *testing.T, f *fakeScreen, q *Queue, c <-ch
 	synctest.Test(t, func(t *testing.T) {
 		f, q := newFake(), NewQueue(Options{})
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); (&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Serve(ctx, q) }()
+		done := (&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Start(ctx, q)
 		synctest.Wait()
 		body(t, f, q, ask(q, read("/a/b/c")))
 		q.Close()
@@ -187,7 +186,7 @@ func TestArgumentsAreSeenWhole(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, q := newFake(), NewQueue(Options{})
 			f.resize(100, c.rows)
-			go (&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Serve(t.Context(), q)
+			(&TTY{Screen: f, Style: Style{Word: "kobalu"}}).Start(t.Context(), q)
 			in := Question{PID: 1, Exe: "/usr/bin/agent", Op: call.Op, Path: call.Path}
 			if c.path {
 				in.Op = "read"
@@ -356,7 +355,7 @@ func TestTTYStoreErrorDeniesAndSaysSo(t *testing.T) {
 			}
 			return nil
 		}})
-		go (&TTY{Screen: f}).Serve(t.Context(), q)
+		(&TTY{Screen: f}).Start(t.Context(), q)
 		c := ask(q, read("/a/b/c"))
 		time.Sleep(time.Second)
 		f.keys <- 'f'
@@ -378,7 +377,7 @@ func TestTTYSaysWhatBecameOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		q := NewQueue(Options{Commit: func(Question, decide.Consent) error { return ErrMode }})
-		go (&TTY{Screen: f}).Serve(t.Context(), q)
+		(&TTY{Screen: f}).Start(t.Context(), q)
 		c := ask(q, read("/a/b/c"))
 		time.Sleep(time.Second)
 		f.keys <- 'n'
@@ -389,6 +388,21 @@ func TestTTYSaysWhatBecameOfAnAnswer(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if !strings.Contains(f.last(), "wants to read /a/b/c - ") || len(c) != 0 {
 			t.Errorf("%q, %d answers", f.last(), len(c))
+		}
+		q.Close()
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestTTYMissesNoNotice: one that is told at once is shown.
+func TestTTYMissesNoNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, q := newFake(), NewQueue(Options{})
+		(&TTY{Screen: f}).Start(t.Context(), q)
+		q.Tell("a program wants registry.example")
+		synctest.Wait()
+		if !strings.Contains(f.last(), "wants registry.example") {
+			t.Errorf("%q", f.last())
 		}
 		q.Close()
 		time.Sleep(time.Minute)
@@ -415,7 +429,7 @@ func TestTTYClearsBeforeTheEffect(t *testing.T) {
 				}
 				return nil
 			}})
-			go (&TTY{Screen: f}).Serve(t.Context(), q)
+			(&TTY{Screen: f}).Start(t.Context(), q)
 			c := ask(q, read("/a/b/c"))
 			time.Sleep(time.Second)
 			f.keys <- key
@@ -466,7 +480,7 @@ func TestAnswersFromElsewhereEraseFirst(t *testing.T) {
 			q := NewQueue(Options{Timeout: time.Minute, Recheck: func(Question) (Answer, bool) {
 				return Answer{Allow: true, Scope: Once, Life: ForOnce}, true
 			}})
-			go (&TTY{Screen: f}).Serve(t.Context(), q)
+			(&TTY{Screen: f}).Start(t.Context(), q)
 			c := make(chan struct{})
 			go func() {
 				defer close(c)
@@ -486,7 +500,7 @@ func TestAnswersFromElsewhereEraseFirst(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s, q := stuck{newFake(), make(chan struct{})}, NewQueue(Options{})
-		go (&TTY{Screen: s}).Serve(t.Context(), q)
+		(&TTY{Screen: s}).Start(t.Context(), q)
 		c := ask(q, read("/a/b/c"))
 		time.Sleep(time.Second)
 		begin := time.Now()
