@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"sbx.example/sbx/selftest/need"
 )
 
 // TestRun runs the scripts, each in a home of its own; those about approvals are TestEngines'. Commands that scripts
@@ -37,7 +39,8 @@ func TestRun(t *testing.T) {
 
 // condition knows what scripts can ask beyond testscript's own words: [passwd], whether the password
 // file gives the ordinary user a home of its own, [journald], whether that logger runs, [root], whether the tests may
-// mount, [faststart], whether sbx was built with that, and those of lacksInHelper, which hold here.
+// mount, [faststart], whether sbx was built with that, [thorough], whether tests take their time (need.Thorough), and
+// those of lacksInHelper, which hold here.
 func condition(name string) (bool, error) {
 	if plain() && (name == "faststart" || name == "ahead") {
 		return false, nil
@@ -56,6 +59,9 @@ func condition(name string) (bool, error) {
 	if name == "cores" { // the kernel takes a limit on core dumps that keeps its handler out
 		var r syscall.Rlimit
 		return syscall.Getrlimit(syscall.RLIMIT_CORE, &r) == nil && r.Max > 0, nil
+	}
+	if name == "thorough" {
+		return need.Thorough(), nil
 	}
 	if name == "journald" {
 		_, err := os.Stat("/run/systemd/journal/socket")

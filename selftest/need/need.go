@@ -59,3 +59,15 @@ func Root(t T, what string) {
 
 // MustWork says whether a test that cannot run here is a failure.
 func MustWork() bool { return os.Getenv("SBX_MUST_WORK") == "1" }
+
+// Thorough says whether tests that repeat themselves do so as often as is of use (SBX_THOROUGH=1, in CI): races, random
+// plans, the same script by every way in which a sandbox can be built. Otherwise each of them runs for a shorter time.
+func Thorough() bool { return os.Getenv("SBX_THOROUGH") == "1" }
+
+// Rounds is one of two numbers: quick, or many where the tests are to be thorough.
+func Rounds(quick, many int) int {
+	if Thorough() {
+		return many
+	}
+	return quick
+}
