@@ -155,7 +155,7 @@ func hostileCaller(args []string) int {
 		a := attempt{name: fmt.Sprintf("fuzz, seed %d, round %d", seed, rounds), plan: p}
 		switch r.Intn(4) { // what else a caller may do meanwhile
 		case 0:
-			a.started = stopOnce
+			a.started = func(pid int) { stopOnce(pid) }
 		case 1:
 			a.during = swap(home+"/race/a", home+"/race/b")
 		case 2:
