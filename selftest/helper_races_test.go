@@ -110,8 +110,8 @@ func statusOf(pid int) string {
 	return string(b)
 }
 
-// stopOnce stops process 1, looks what it holds then, and lets it go on; it says whether it could. A capability ends this
-// process, which the test hears of.
+// stopOnce stops process 1, looks what it holds then, and lets it go on. It says whether it could. A capability ends
+// this process, which the test hears of.
 func stopOnce(pid int) bool {
 	if !stopAt(pid) {
 		return false

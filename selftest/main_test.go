@@ -54,6 +54,9 @@ func testMain(m *testing.M) int {
 	if len(os.Args) == 3 && os.Args[1] == blockedFlag {
 		os.Exit(blockedCaller(os.Args[2]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == chargedFlag {
+		return chargedCaller(os.Args[2])
+	}
 	if len(os.Args) == 3 && os.Args[1] == stoppedFlag {
 		return stoppedCaller()
 	}

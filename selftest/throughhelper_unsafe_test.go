@@ -25,9 +25,9 @@ import (
 // is installed with the given mode: a filter refuses the namespaces, and a mount namespace of its own has
 // the file. Nothing of the machine is changed. After the mode may follow +net (the file has cap_net_admin), +nosuid
 // (its file system is mounted so), +foreign (it belongs to UID), +absent, +org:NAME (of orgCases), +fuse:DIR (CMD has
-// the descriptor fuseFD of a FUSE file system on it), +bwrap (bubblewrap is set-user-id), +bwrap-alone (the same, and
-// /etc/sbx names it), +bwrap-old (the same, with a kernel that has no system call since 5.4) or +bwrap:SCRIPT (a script
-// stands in its place).
+// the descriptor fuseFD of a FUSE file system on it), +charged (see exhaustRoot), +bwrap (bubblewrap is set-user-id),
+// +bwrap-alone (the same, and /etc/sbx names it), +bwrap-old (the same, with a kernel that has no system call since
+// 5.4) or +bwrap:SCRIPT (a script stands in its place).
 const launcherFlag = "-without-user-namespaces"
 
 // helperDir is where the helper is found; it need not exist.
@@ -49,6 +49,11 @@ func launcher(args []string) error {
 	}
 	if err := refuseUserNamespaces(); err != nil {
 		return fmt.Errorf("loading the filter: %w", err)
+	}
+	if option == "charged" {
+		if err := exhaustRoot(); err != nil {
+			return err
+		}
 	}
 	if option == "bwrap-old" {
 		if err := refuseNewer(); err != nil {
