@@ -51,6 +51,7 @@ const patience = 5 * time.Minute
 //	gocache DIR             a build cache of Go's in DIR, with the standard library as small programs need it, compiled
 //	                        once for all scripts
 //	need CMD...             skip, or fail where everything must work, unless the commands are there
+//	rounds QUICK MANY       set ROUNDS to one of the two (need.Rounds), for what follows and for the programs in it
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"user": positive("user", cmdUser), "sbx": positive("sbx", cmdSbx), "sockin": positive("sockin", cmdSockin),
@@ -60,7 +61,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"etc": positive("etc", cmdEtc), "orgroot": positive("orgroot", cmdOrgRoot),
 		"planfile": positive("planfile", cmdPlanFile), "jsonlines": positive("jsonlines", cmdJSONLines),
 		"jsonobject": positive("jsonobject", cmdJSONObject), "schema": positive("schema", cmdSchema),
-		"gocache": positive("gocache", cmdGoCache), "tick": cmdTick,
+		"gocache": positive("gocache", cmdGoCache), "tick": cmdTick, "rounds": positive("rounds", cmdRounds),
 	}
 }
 
@@ -112,13 +113,32 @@ func cmdSockin(ts *testscript.TestScript, args []string) {
 	runUser(ts, n, args, theirs)
 }
 
-// userCommand prepares a command of the ordinary user in the script's directory.
-func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) *exec.Cmd {
+// scriptEnv is what a command of the script's sees.
+func scriptEnv(ts *testscript.TestScript) []string {
 	env := shop.env(ts.Getenv("HOME"), ts.Getenv("WORK"))
 	// Where scripts build Go, they use what built us: there need not be another in PATH.
 	if g, err := exec.LookPath("go"); err == nil {
 		env = append(env, "GO="+g)
 	}
+	if n := ts.Getenv("ROUNDS"); n != "" {
+		env = append(env, "ROUNDS="+n)
+	}
+	return env
+}
+
+func cmdRounds(ts *testscript.TestScript, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("rounds: want QUICK MANY")
+	}
+	quick, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	many, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Setenv("ROUNDS", strconv.Itoa(need.Rounds(quick, many)))
+}
+
+// userCommand prepares a command of the ordinary user in the script's directory.
+func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) *exec.Cmd {
 	if !strings.Contains(args[0], "/") {
 		args = append([]string{"/usr/bin/env"}, args...)
 	}
@@ -128,7 +148,7 @@ func userCommand(ctx context.Context, ts *testscript.TestScript, args []string) 
 		args, attr = shop.launch(ts.Getenv(throughHelper), args...), &syscall.SysProcAttr{Setpgid: true}
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env, cmd.Dir, cmd.SysProcAttr = env, ts.MkAbs("."), attr
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = scriptEnv(ts), ts.MkAbs("."), attr
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 30 * time.Second
 	return cmd
@@ -236,11 +256,7 @@ func cmdLab(ts *testscript.TestScript, args []string) {
 	script := ts.MkAbs(args[0])
 	cmd := exec.CommandContext(ctx, "unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "sh",
 		filepath.Join(shop.source, "selftest", "testdata", "netlab", "lab.sh"), strconv.Itoa(shop.uid), script)
-	cmd.Env, cmd.Dir, cmd.SysProcAttr = shop.env(ts.Getenv("HOME"), ts.Getenv("WORK")), ts.MkAbs("."),
-		&syscall.SysProcAttr{Setpgid: true}
-	if g, err := exec.LookPath("go"); err == nil {
-		cmd.Env = append(cmd.Env, "GO="+g)
-	}
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = scriptEnv(ts), ts.MkAbs("."), &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer
