@@ -107,6 +107,32 @@ func (r *rules) answer(at netip.AddrPort, life time.Duration, made int) error {
 	return r.put([]element{single(asked, at)}, life)
 }
 
+// mostOpen bounds what is open and refused at once: the kernel's sets of it have no bound (nft.Batch.Set).
+const mostOpen = 65535
+
+var errFull = errors.New("too many addresses are open at once")
+
+// room wants room for the elements, and forgets what is over where it is scarce. r.mu is held.
+func (r *rules) room(list []element, now time.Time) error {
+	more := 0
+	for _, e := range list {
+		if _, ok := r.open[e.set+string(e.key)]; !ok {
+			more++
+		}
+	}
+	if len(r.open)+more > 4096 {
+		for k, until := range r.open {
+			if until.Before(now) {
+				delete(r.open, k)
+			}
+		}
+	}
+	if len(r.open)+more > mostOpen {
+		return errFull
+	}
+	return nil
+}
+
 // put has the elements in their sets for as long as life. r.mu is held.
 func (r *rules) put(list []element, life time.Duration) error {
 	now := time.Now()
@@ -115,6 +141,9 @@ func (r *rules) put(list []element, life time.Duration) error {
 		if until, ok := r.open[e.set+string(e.key)]; !ok || until.Before(now.Add(life-time.Second)) {
 			want = append(want, e)
 		}
+	}
+	if err := r.room(want, now); err != nil {
+		return err
 	}
 	for fresh := false; len(want) > 0; fresh = true {
 		b := nft.NewBatch(table)
@@ -137,13 +166,6 @@ func (r *rules) put(list []element, life time.Duration) error {
 			r.open[e.set+string(e.key)] = now.Add(life)
 		}
 		break
-	}
-	if len(r.open) > 4096 {
-		for k, until := range r.open {
-			if until.Before(now) {
-				delete(r.open, k)
-			}
-		}
 	}
 	return nil
 }

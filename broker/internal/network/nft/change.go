@@ -83,15 +83,17 @@ const (
 )
 
 // Set makes a set of keys of keyLen bytes: keyType names the type for people who list it (nft's numbers, 7 an IPv4 and
-// 8 an IPv6 address).
+// 8 an IPv6 address). What rules put there themselves is bounded here. Who puts into a timed set has a bound of his
+// own: for one with a size the kernel clears a megabyte when it is made.
 func (b *Batch) Set(name string, keyType, keyLen int, kind SetKind) {
 	b.ids++
-	flags := uint32(kind)
-	b.add(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, "making set "+name, rtnl.Text(unix.NFTA_SET_TABLE, b.table),
-		rtnl.Text(unix.NFTA_SET_NAME, name),
-		u32(unix.NFTA_SET_FLAGS, flags), u32(unix.NFTA_SET_KEY_TYPE, uint32(keyType)), u32(unix.NFTA_SET_KEY_LEN,
-			uint32(keyLen)),
-		u32(unix.NFTA_SET_ID, b.ids), nest(unix.NFTA_SET_DESC, u32(unix.NFTA_SET_DESC_SIZE, 65535)))
+	parts := [][]byte{rtnl.Text(unix.NFTA_SET_TABLE, b.table), rtnl.Text(unix.NFTA_SET_NAME, name),
+		u32(unix.NFTA_SET_FLAGS, uint32(kind)), u32(unix.NFTA_SET_KEY_TYPE, uint32(keyType)),
+		u32(unix.NFTA_SET_KEY_LEN, uint32(keyLen)), u32(unix.NFTA_SET_ID, b.ids)}
+	if kind != Timed {
+		parts = append(parts, nest(unix.NFTA_SET_DESC, u32(unix.NFTA_SET_DESC_SIZE, 65535)))
+	}
+	b.add(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, "making set "+name, parts...)
 }
 
 // Element puts key into a set for a time.

@@ -54,6 +54,19 @@ func listed(t *testing.T, chain string) []string {
 	return lines[2 : len(lines)-2]
 }
 
+// For a set with a size the kernel clears memory for all that it could hold. One that rules put into must have a size.
+func TestTimedSetsHaveNoSize(t *testing.T) {
+	size := nest(unix.NFTA_SET_DESC, u32(unix.NFTA_SET_DESC_SIZE, 65535))
+	for kind, want := range map[SetKind]bool{Timed: false, Counting: true, Noting: true} {
+		b := NewBatch("t")
+		b.Set("s", 7, 4, kind)
+		got := slices.ContainsFunc(b.msgs, func(m change) bool { return bytes.Contains(slices.Concat(m.payload...), size) })
+		if got != want {
+			t.Errorf("kind %#x: size is given: %v, want %v", kind, got, want)
+		}
+	}
+}
+
 // TestRulesMeanWhatTheySay has nft say what the kernel took.
 func TestRulesMeanWhatTheySay(t *testing.T) {
 	if !apart(t) {
