@@ -18,14 +18,20 @@ type values map[string]host.Stat
 type valuesFS struct {
 	stats        values
 	links, texts map[string]string
+	names        map[string][]string // of each directory, in no order
 }
 
 // newFS makes a file system of lines: "/path" is a file, "/path : contents" as well, "/path/" a directory, "/path ->
 // text" a link, "/path = /other" a hard link, "/path !socket" and "/path !pipe" what they say. Directories above are
 // made.
 func newFS(lines ...string) valuesFS {
-	fs := valuesFS{values{}, map[string]string{}, map[string]string{}}
+	fs := valuesFS{values{}, map[string]string{}, map[string]string{}, map[string][]string{}}
 	put := func(p string, typ host.Type) {
+		if _, ok := fs.stats[p]; !ok && p != "/" {
+			dir, name := path.Split(p)
+			dir = path.Clean(dir)
+			fs.names[dir] = append(fs.names[dir], name)
+		}
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(p))
 		fs.stats[p] = host.Stat{Type: typ, Dev: 1, Ino: uint64(h.Sum32()), Nlink: 1, UID: 1000, Perm: 0o755}
@@ -88,9 +94,9 @@ func (fs valuesFS) ReadDir(p string) ([]host.Entry, error) {
 		return nil, &os.PathError{Op: "listing", Path: p, Err: syscall.ENOTDIR}
 	}
 	var out []host.Entry
-	for q, st := range fs.stats {
-		if q != "/" && path.Dir(q) == p {
-			out = append(out, host.Entry{Name: path.Base(q), Type: st.Type})
+	for _, name := range fs.names[p] {
+		if st, ok := fs.stats[path.Join(p, name)]; ok {
+			out = append(out, host.Entry{Name: name, Type: st.Type})
 		}
 	}
 	slices.SortFunc(out, func(a, b host.Entry) int { return strings.Compare(a.Name, b.Name) })
