@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"sbx.example/sbx/selftest/need"
 	"sbx.example/sbx/shared/proxied"
 )
 
@@ -89,7 +90,7 @@ func TestEarlyAnswersToUploads(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			for i := 0; i < 50 && !t.Failed(); i++ {
+			for i := 0; i < need.Rounds(12, 50) && !t.Failed(); i++ {
 				put()
 			}
 		})

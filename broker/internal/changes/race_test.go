@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/need"
 )
 
 // An editor that saves a file all the while loses nothing to an apply which finds that the file was changed: what it
@@ -27,7 +28,7 @@ func TestSavesDuringApply(t *testing.T) {
 	defer unix.Close(root)
 	a := &applier{opt: l.opt(), j: j}
 	const temp = ".sbx-replace-apply-s-0"
-	for round := range 4000 {
+	for round := range need.Rounds(1000, 4000) {
 		last := make(chan string)
 		go func() {
 			text := ""

@@ -13,6 +13,7 @@ import (
 
 	"sbx.example/sbx/broker/internal/decide"
 	"sbx.example/sbx/broker/internal/policy"
+	"sbx.example/sbx/selftest/need"
 )
 
 // thing is an object that a program could reach, and what it could want of it.
@@ -430,14 +431,14 @@ func TestNothingOpensThatIsNotShown(t *testing.T) {
 	}
 }
 
-// tryShown puts 4000 questions.
+// tryShown puts questions at random.
 func tryShown(t *testing.T, means meaning) error {
 	t.Helper()
 	r := rand.New(rand.NewPCG(19, 1))
 	ops := []string{"list", "read", "stat", "write", "create", "exec", "connect"}
 	keys := []string{"o", "s", "h", "f", "p", "ds", "tf", "wp", "dh", "ts", "ws", "as", "af"}
 	own := decide.Env{Bases: decide.BaseDirs{Config: "/a", Data: "/b", State: "/~", Cache: "/.env"}, Runs: anyProgram}
-	for range 4000 {
+	for range need.Rounds(1000, 4000) {
 		q := Question{Exe: "/bin/" + []string{"x", "a", "a, b"}[r.IntN(3)], Op: ops[r.IntN(len(ops))], Path: randomPath(r)}
 		q.Dir = q.Op == "list" || r.IntN(4) == 0
 		if r.IntN(3) == 0 {

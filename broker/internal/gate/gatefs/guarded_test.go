@@ -220,7 +220,7 @@ func TestGuardedAtomicSave(t *testing.T) {
 	stop := make(chan struct{})
 	go func() {
 		defer close(stop)
-		for range 2000 {
+		for range need.Rounds(500, 2000) {
 			if os.WriteFile(p+"/.env.t", []byte("SECRET-NEW"), 0o600) != nil || os.Rename(p+"/.env.t", p+"/.env") != nil {
 				return
 			}

@@ -65,7 +65,7 @@ func guest(name string, args []string) int {
 	case "flip":
 		return guestFlip(args[0], args[1], args[2])
 	case "swap":
-		return guestSwap()
+		return guestSwap(args[0])
 	case "pageend":
 		guestPageEnd(args[0])
 	case "alarm":
@@ -94,7 +94,7 @@ func guest(name string, args []string) int {
 	case "inet":
 		guestInet()
 	case "family":
-		return guestFamily(args[0])
+		return guestFamily(args[0], args[1])
 	case "forge":
 		guestForge(args[0])
 	case "abstract":
@@ -303,7 +303,8 @@ func guestFlip(yes, no, tries string) int {
 	return 0
 }
 
-func guestSwap() int {
+func guestSwap(tries string) int {
+	n, _ := strconv.Atoi(tries)
 	l, tmp := inW("rw/swap"), inW("rw/swap.t")
 	_ = os.Symlink(inW("gated/yes"), l)
 	go func() {
@@ -317,7 +318,7 @@ func guestSwap() int {
 		}
 	}()
 	ok := 0
-	for range 4000 {
+	for range n {
 		switch contents(l) {
 		case "YES":
 			ok++

@@ -182,7 +182,7 @@ func TestRelative(t *testing.T) {
 }
 
 func TestFlippedBytes(t *testing.T) {
-	tries := "2000"
+	tries := strconv.Itoa(need.Rounds(500, 2000))
 	if os.Getenv("SBX_LONG") != "" { // two minutes
 		tries = "80000"
 	}
@@ -198,7 +198,7 @@ func TestFlippedBytes(t *testing.T) {
 
 // TestFlippedBytesBesideMounts: what passes because it was mounted leads to nothing that was not.
 func TestFlippedBytesBesideMounts(t *testing.T) {
-	tries := "2000"
+	tries := strconv.Itoa(need.Rounds(500, 2000))
 	if n := os.Getenv("SBX_FLIPS"); n != "" {
 		tries = n
 	}
@@ -216,7 +216,7 @@ func TestFlippedBytesBesideMounts(t *testing.T) {
 
 func TestSwappedLinks(t *testing.T) {
 	w := newWorld(t)
-	w.want(w.guest("swap"), "read true")
+	w.want(w.guest("swap", strconv.Itoa(need.Rounds(1000, 4000))), "read true")
 }
 
 func TestPathsInMemory(t *testing.T) {
