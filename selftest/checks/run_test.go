@@ -4,11 +4,13 @@ package checks
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,18 +38,39 @@ exec bwrap --unshare-all --die-with-parent --clearenv --setenv PATH /usr/bin:/bi
   --proc /proc --dev /dev --tmpfs /tmp $args --bind "$PWD" "$PWD" --ro-bind-try "$PWD/.git" "$PWD/.git" --chdir "$PWD" "$@"
 `
 
-// buildProbe builds the probe where another user can run it.
+// probeDir is where another user can run the probe, which is built once for all tests.
+var probeDir string
+
+var built = sync.OnceValues(func() (probe string, err error) {
+	if probeDir, err = os.MkdirTemp("", "checks"); err != nil {
+		return "", err
+	}
+	probe = filepath.Join(probeDir, "probe")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-w", "-o", probe, "../probe")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the probe: %w\n%s", err, out)
+	}
+	return probe, os.Chmod(probeDir, 0o755)
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if probeDir != "" {
+		os.RemoveAll(probeDir)
+	}
+	os.Exit(status)
+}
+
 func buildProbe(t *testing.T) string {
 	t.Helper()
 	if p := os.Getenv("SBX_TEST_PROBE"); p != "" {
 		return p
 	}
-	dir := publicDir(t)
-	p := filepath.Join(dir, "probe")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", p, "../probe")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the probe: %v\n%s", err, out)
+	p, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return p
 }
