@@ -19,7 +19,7 @@ mkdir -p "$dist"
 
 # The manual and the completions do not depend on the architecture; the program of this machine writes them.
 mkdir "$work/man" "$work/completion"
-(cd "$top" && $GO build -trimpath -buildvcs=false -ldflags=-E=sbx_start -o "$work/native" ./broker)
+(cd "$top" && $GO build -trimpath -buildvcs=false -ldflags='-w -E=sbx_start' -o "$work/native" ./broker)
 for page in sbx.1 sbx-run.1 sbx.toml.5; do "$work/native" man "$page" >"$work/man/$page"; done
 cp man/sbx-policy.5 man/sbx-helper.8 man/sbx-host.8 "$work/man"
 gzip -9n "$work"/man/*
@@ -49,12 +49,10 @@ for arch in "$@"; do
 	done
 done
 
-# A feature of development containers, for either architecture: its script, and the packages that this installs.
-case "$*" in *amd64*arm64* | *arm64*amd64*)
-	mkdir "$work/feature"
-	cp devcontainer/install.sh "$dist/sbx_$version"-*.deb "$dist/sbx-$version"-*.rpm "$work/feature"
-	sed "s|@VERSION@|$version|" devcontainer/devcontainer-feature.json >"$work/feature/devcontainer-feature.json"
-	tar -C "$work/feature" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-		-cf "$dist/devcontainer-feature-sbx.tgz" -I 'gzip -9n' .
-esac
+# A feature of development containers: its script, and the packages that this installs.
+mkdir "$work/feature"
+cp devcontainer/install.sh "$dist/sbx_$version"-*.deb "$dist/sbx-$version"-*.rpm "$work/feature"
+sed "s|@VERSION@|$version|" devcontainer/devcontainer-feature.json >"$work/feature/devcontainer-feature.json"
+tar -C "$work/feature" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+	-cf "$dist/devcontainer-feature-sbx.tgz" -I 'gzip -1n' . # packages are compressed already
 ls "$dist"
