@@ -6,7 +6,7 @@
 # make race     the packages that can, with Go's race detector; prints what their tests cover
 # make bench    start-up against bubblewrap, paired, approvals over the socket, the host under bombs, as an ordinary user; as root the network too
 # make suites   the own tests of Go and Python, outside and inside, compared test by test (SUITES="go python")
-# make vm       other hosts, as virtual machines: all of them (make test takes a few)
+# make vm       other hosts, as virtual machines: all of them (make test takes one)
 # make fuzz     every Fuzz function, FUZZTIME (30s) each, and mutated plans against sbx-helper for HELPERFUZZ (5m)
 # make audit-helper   what runs with privileges: files, lines, imports
 # make packages  .deb and .rpm for amd64 and arm64 in dist/

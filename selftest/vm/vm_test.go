@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"sbx.example/sbx/selftest/need"
 )
 
 // host is one kind of machine with what is run there. Without the full set, those that are small are run with the
@@ -139,6 +141,10 @@ func TestMachines(t *testing.T) {
 		t.Logf("%s: checks that passed, of all\n%s", shop.accel, table.String())
 	}
 }
+
+// more says that machines are wanted beside the one that shows what nothing else does: those in which sbx runs programs
+// on this host.
+func more() bool { return full() || need.Thorough() }
 
 // full says that whoever is there asked for all machines (make vm).
 func full() bool { return os.Getenv("SBX_VM") == "full" }
