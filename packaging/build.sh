@@ -49,7 +49,7 @@ for arch in "$@"; do
 	done
 done
 
-# A feature of development containers: its script, and the packages that this installs.
+# A feature of development containers for these architectures: its script, and the packages that this installs.
 mkdir "$work/feature"
 cp devcontainer/install.sh "$dist/sbx_$version"-*.deb "$dist/sbx-$version"-*.rpm "$work/feature"
 sed "s|@VERSION@|$version|" devcontainer/devcontainer-feature.json >"$work/feature/devcontainer-feature.json"

@@ -54,16 +54,16 @@ E
 check "control: of the group that is seen with --nested a limit can be changed" "grep -qx 7 out"
 check "memory bomb with --nested: killed ($s)" "[ $s = 137 ] && grep -q 'memory limit 64M reached' err"
 # A fork bomb comes to the limit; the host goes on.
-"$sbx" run --pids 16 --timeout 300s -- sh -c 'i=0; while [ $i -lt 100 ]; do sleep 900 & i=$((i+1)); done; wait' >out 2>err
-check "fork bomb: explained" "grep -q 'limit of 16 processes reached' err"
+"$sbx" run --pids 64 --timeout 300s -- sh -c 'i=0; while [ $i -lt 100 ]; do sleep 900 & i=$((i+1)); done; wait' >out 2>err
+check "fork bomb: explained" "grep -q 'limit of 64 processes reached' err"
 # A processor hog gets its share.
 "$sbx" run --cpu 20% -- sh -c 'read t x </proc/uptime; timeout 3 sh -c "while :; do :; done"; read u x </proc/uptime; times; echo $t $u' 2>err |
 	awk -F'[ms ]' 'NR == 2 { used = $1 * 60 + $2 } NR == 3 { printf "%d\n", 100 * used / ($2 - $1) }' >out # a held back timeout is late
 check "processor share of 20 %: $(cat out) %" "[ \"\$(cat out)\" -le 35 ]"
 check "processor share: explained" "grep -q 'processor limit of 20% reached (held back for .* s); raise it with --cpu' err"
 # Zombies and many processes: the end is quick, nothing stays.
-"$sbx" run -q -- sh -c 'i=0; while [ $i -lt 100 ]; do true & i=$((i+1)); done; exec true' 2>err
-check "100 zombies" "[ $? = 0 ]"
+"$sbx" run -q -- sh -c 'i=0; while [ $i -lt 500 ]; do true & i=$((i+1)); done; exec true' 2>err
+check "500 zombies" "[ $? = 0 ]"
 "$sbx" run -q --memory 64M --strict -- true 2>err
 check "--strict is content" "[ $? = 0 ]"
 check "nothing is left in /sys/fs/cgroup" "[ -z \"\$(groups)\" ]"
