@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math/rand"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 
 	"sbx.example/sbx/broker/helpertest"
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/need"
 	"sbx.example/sbx/shared/wire"
 )
 
@@ -292,7 +294,7 @@ func surroundings(home string) []attempt {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 		return func() {}
 	}})
-	for range 10 {
+	for range need.Rounds(3, 10) {
 		list = append(list, attempt{name: "race of a link", during: swap(home+"/race/a", home+"/race/b"),
 			plan: with(plan.Mount{Kind: plan.Bind, Target: "/x", Source: home + "/race/a", Access: plan.ReadWrite},
 				anyKind(plan.Tmpfs, "/x/o"), plan.Mount{Kind: plan.Bind, Target: "/x/o", Source: home + "/race/a",
@@ -448,13 +450,13 @@ func TestHostileHelper(t *testing.T) {
 	t.Parallel()
 	needHelper(t)
 	canary, home := hostileHome(t)
-	long := "15s"
+	long := fmt.Sprint(need.Rounds(4, 15), "s")
 	if s := os.Getenv("SBX_HELPER_FUZZ"); s != "" {
 		long = s
 	}
 	args := shop.launch("4755", "/proc/self/exe", hostileFlag, canary, home, long)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin"}, home, t.Output()
+	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/bin:/bin", need.ThoroughEnv()}, home, t.Output()
 	blocked, stopped := startBlocked(t, home), startStopped(t)
 	before := listing(t, canary, home+"/foreign/dir", "/etc")
 	out, err := cmd.Output()

@@ -37,6 +37,8 @@ type workshop struct {
 	once   sync.Once
 	err    error
 
+	building sync.Mutex // see program
+
 	compiled   sync.Once // see cmdGoCache
 	goCache    string
 	compileErr error
@@ -162,23 +164,43 @@ func (w *workshop) open() error {
 	for out, pkg := range map[string]string{w.sbx: "./broker", w.probe: "./selftest/probe", w.helper: "./helper",
 		filepath.Join(dir, "bin", "sbx-host"):  "./host",
 		filepath.Join(dir, "bin", "sbx-proxy"): "./proxy"} {
-		args := []string{"build", "-trimpath", "-buildvcs=false", "-o", out, pkg}
-		if start := map[string]string{"./broker": "sbx_start", "./helper": "sbx_helper_start"}[pkg]; start != "" {
-			how := "-ldflags=-E=" + start // as the Makefile does
-			if plain() && pkg == "./broker" {
-				how = "-tags=sbx_plain"
-			}
-			args = slices.Insert(args, 1, how)
+		var how []string
+		switch {
+		case plain() && pkg == "./broker":
+			how = []string{"-tags=sbx_plain"}
+		case pkg == "./broker":
+			how = []string{"-ldflags=-w -E=sbx_start"} // as the Makefile does
+		case pkg == "./helper":
+			how = []string{"-ldflags=-w -E=sbx_helper_start"}
 		}
-		cmd := exec.Command("go", args...)
-		cmd.Dir = w.source
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+		if err := w.build(out, pkg, how...); err != nil {
+			return err
 		}
 	}
 	w.lacks = w.missingFact()
 	return nil
+}
+
+// build builds a program of the source, without what only debuggers read: linking that takes as long as all else.
+func (w *workshop) build(out, pkg string, how ...string) error {
+	args := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-w"}, how, []string{"-o", out, pkg})
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = w.source, append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+	}
+	return nil
+}
+
+// program builds a program that not every run of the tests needs, for the first test that asks for it.
+func (w *workshop) program(name, pkg string, how ...string) (string, error) {
+	out := filepath.Join(w.dir, "built", name)
+	w.building.Lock()
+	defer w.building.Unlock()
+	if _, err := os.Stat(out); err == nil {
+		return out, nil
+	}
+	return out, w.build(out, pkg, how...)
 }
 
 // plain says that sbx is to be built without faststart, which may make it slower and nothing else (make plain).

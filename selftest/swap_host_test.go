@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sbx.example/sbx/selftest/need"
 )
 
 // TestSwappedByTheHost has the host exchange directories with links to what is outside, to a repository and to a hidden
@@ -76,6 +78,9 @@ func wantedSwaps() int64 {
 	return n
 }
 
+// allWays is how often "reach" goes through a directory until it has tried every way to change something (fileops).
+const allWays = 4
+
 type reachedThrough struct{ read, written, secrets int }
 
 // exchangedWhile has the host exchange what somebody goes through, wanted times at least.
@@ -97,10 +102,10 @@ func exchangedWhile(t *testing.T, m *fileProject, who *hand, dirs []string, want
 		}
 		said <- failed
 	}()
-	begun := time.Now()
-	for wanted > total.Load() || min(all.read, all.written) < enoughReached && time.Since(begun) < swapPatience {
+	begun, enough := time.Now(), need.Rounds(8, enoughReached)
+	for wanted > total.Load() || min(all.read, all.written) < enough && time.Since(begun) < swapPatience {
 		var r reachedThrough
-		text := who.do("reach 20 " + strings.Join(dirs, " "))[0]
+		text := who.do(fmt.Sprintf("reach %d %s", need.Rounds(allWays, 20), strings.Join(dirs, " ")))[0]
 		if _, err := fmt.Sscan(text, &r.read, &r.written, &r.secrets); err != nil {
 			t.Errorf("going through: %s", text)
 			break

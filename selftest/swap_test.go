@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sbx.example/sbx/selftest/need"
 )
 
-// Each call is tried swapCalls times at least, until swapBudget seconds have passed. With SBX_SWAPS=N in the
+// swapEffort is how often each call is tried at least, and how many seconds must have passed. With SBX_SWAPS=N in the
 // environment it is tried until directories were swapped N times, however long that takes.
-const swapCalls, swapBudget = 500, 2
+func swapEffort() (calls, seconds int) { return need.Rounds(150, 500), need.Rounds(1, 2) }
 
 // TestSwappedNames has a program change paths in memory, and directories into links, while it calls what makes and
 // writes names: nothing of a repository may be touched by that. Outside it is, which is the control.
@@ -26,7 +28,8 @@ func TestSwappedNames(t *testing.T) {
 	repository := filepath.Join(m.large, "repository")
 	must(t, os.Mkdir(repository, 0o755))
 	must(t, shop.own(repository))
-	swaps, budget := "1000000000", fmt.Sprint(swapBudget)
+	calls, seconds := swapEffort()
+	swaps, budget := "1000000000", fmt.Sprint(seconds)
 	if n := os.Getenv("SBX_SWAPS"); n != "" {
 		swaps, budget = n, "0"
 	}
@@ -38,7 +41,7 @@ func TestSwappedNames(t *testing.T) {
 	for _, mode := range []string{"static", "dynamic"} {
 		w := fresh()
 		said := m.run(t, m.project, shop.sbx, "run", "-q", "--mode", mode, "--prompt", "deny", "--", "sh", "-c",
-			fmt.Sprintf("cd large/repository; exec %s swap %d %s %s", m.program, swapCalls, swaps, budget))
+			fmt.Sprintf("cd large/repository; exec %s swap %d %s %s", m.program, calls, swaps, budget))
 		t.Logf("%s: %s", mode, strings.TrimSpace(said))
 		if strings.Contains(said, "es 0,") || strings.Contains(said, "bytes 0,") || strings.Contains(said, " 0 swaps") {
 			t.Errorf("%s: nothing has succeeded at the free places either, so nothing was tried: %s", mode, said)

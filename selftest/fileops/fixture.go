@@ -88,7 +88,7 @@ func (w *worker) try(a []string) (string, error) {
 	f := w.tries
 	if f.made == nil || len(differences(f.made, f.now)) > 0 {
 		if err := f.fill(); err != nil {
-			return "", fmt.Errorf("filling the directory: %w", err)
+			return "", fmt.Errorf("fixture: filling the directory: %w", err)
 		}
 	}
 	do := w.commands()[a[0]]
@@ -100,17 +100,17 @@ func (w *worker) try(a []string) (string, error) {
 	if err := unix.Chdir(f.top); err == unix.EACCES {
 		said += ", and cannot be entered"
 		if err := unix.Chmod(f.top, 0o755); err != nil {
-			return "", fmt.Errorf("opening the directory again: %w", err)
+			return "", fmt.Errorf("fixture: opening the directory again: %w", err)
 		}
 		if err := unix.Chdir(f.top); err != nil {
-			return "", fmt.Errorf("going back: %w", err)
+			return "", fmt.Errorf("fixture: going back: %w", err)
 		}
 	} else if err != nil {
-		return "", fmt.Errorf("going back: %w", err)
+		return "", fmt.Errorf("fixture: going back: %w", err)
 	}
 	now, err := f.all()
 	if err != nil {
-		return "", fmt.Errorf("looking at it: %w", err)
+		return "", fmt.Errorf("fixture: looking at it: %w", err)
 	}
 	f.now = now
 	return strings.Join(append([]string{said}, differences(f.made, now)...), "; "), nil
@@ -163,7 +163,12 @@ func (f *fixture) clear(dir string) error {
 		switch {
 		case name == hidden, !seen && f.now != nil: // the latter in a directory that cannot be searched
 		case !seen, !now.stands(f.made[name]):
-			err = remove(name, e.IsDir())
+			if was, ok := f.made[dir]; ok && was.mode&unix.S_IWUSR == 0 { // it gets its mode again when it is full
+				err = unix.Chmod(dir, 0o700)
+			}
+			if err == nil {
+				err = remove(name, e.IsDir())
+			}
 		case e.IsDir():
 			err = f.clear(name)
 		}

@@ -62,7 +62,12 @@ func MustWork() bool { return os.Getenv("SBX_MUST_WORK") == "1" }
 
 // Thorough says whether tests that repeat themselves do so as often as is of use (SBX_THOROUGH=1, in CI): races, random
 // plans, the same script by every way in which a sandbox can be built. Otherwise each of them runs for a shorter time.
-func Thorough() bool { return os.Getenv("SBX_THOROUGH") == "1" }
+func Thorough() bool { return os.Getenv(thorough) == "1" }
+
+const thorough = "SBX_THOROUGH"
+
+// ThoroughEnv hands the word on to a process that is given an environment of its own.
+func ThoroughEnv() string { return thorough + "=" + os.Getenv(thorough) }
 
 // Rounds is one of two numbers: quick, or many where the tests are to be thorough.
 func Rounds(quick, many int) int {
