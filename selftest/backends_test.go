@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -148,14 +149,13 @@ func TestBackendsTable(t *testing.T) {
 		}
 		h := newBackendHost(t, name)
 		column := slices.Index(backendNames[:], h.name)
-		for _, row := range holdings() {
-			if !slices.Contains(row.not, name) && name != "vm" {
-				got, why := h.look(t, row)
-				expect(row.what, column, got, why)
-			}
-		}
+		seen := func(row, got, why string) { expect(row, column, got, why) }
 		if name == "vm" {
-			h.lookInMachine(t, whole, func(row, got, why string) { expect(row, column, got, why) })
+			h.lookInMachine(t, whole, seen)
+		} else {
+			h.lookAtAll(t, slices.DeleteFunc(holdings(), func(row holding) bool {
+				return slices.Contains(row.not, name)
+			}), seen)
 		}
 		if name == "passthrough" { // no option holds there, and it says so of all at once
 			continue
@@ -190,35 +190,22 @@ const machineKernel = "SBX_MACHINE_KERNEL"
 // each, with make vm alone. Where there is no kernel it looks at none.
 func (h *backendHost) lookInMachine(t *testing.T, kernel bool, expect func(row, got, why string)) {
 	t.Helper()
-	script, args := "cd "+h.project+"\n", append(slices.Clone(h.env), "--static", "--ro", h.home+"/granted")
+	args := append(slices.Clone(h.env), "--static", "--ro", h.home+"/granted")
 	var rows []holding
 	for _, row := range holdings() {
 		switch {
 		case !kernel:
 			expect(row.what, "", "")
 		case !slices.Contains(row.options, "--mode"):
-			script += fmt.Sprintf("( %s\n) </dev/null >/dev/null 2>&1; echo \"row %d: $?\"\n", row.try, len(rows))
 			rows = append(rows, row)
 		case os.Getenv("SBX_VM") == "full":
-			got, why := h.look(t, row)
-			expect(row.what, got, why)
+			h.lookAtAll(t, []holding{row}, expect)
 		default:
 			expect(row.what, "", "")
 		}
 	}
-	if len(rows) == 0 {
-		return
-	}
-	stop := h.makeLater()
-	_, out := h.run(t, append(args, "--", "sh", "-c", script)...)
-	stop()
-	for i, row := range rows {
-		said := regexp.MustCompile(fmt.Sprintf(`(?m)^row %d: (\d+)\r?$`, i)).FindStringSubmatch(out)
-		if said == nil {
-			t.Fatalf("%s, vm: the machine says nothing of it\n%s", row.what, out)
-		}
-		status, _ := strconv.Atoi(said[1])
-		expect(row.what, row.verdict(status, h.outlived(row), out), out)
+	if len(rows) > 0 {
+		h.lookTogether(t, rows, args, expect)
 	}
 }
 
@@ -337,20 +324,47 @@ func (h *backendHost) run(t *testing.T, args ...string) (status int, out string)
 	return cmd.ProcessState.ExitCode(), text.String()
 }
 
-// look says what a backend does of a row: yes, loss, refused or no.
-func (h *backendHost) look(t *testing.T, row holding) (word, why string) {
+// lookAtAll looks at rows, in one session for those with the same options.
+func (h *backendHost) lookAtAll(t *testing.T, rows []holding, expect func(row, got, why string)) {
 	t.Helper()
-	args := append(slices.Clone(h.env), "--static")
-	if slices.Contains(row.options, "--mode") {
-		args = args[:len(h.env)]
+	groups := map[string][]holding{}
+	for _, row := range rows {
+		key := strings.Join(row.options, " ")
+		groups[key] = append(groups[key], row)
 	}
-	for _, o := range row.options {
-		args = append(args, strings.Replace(o, "~", h.home, 1))
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		args := slices.Clone(h.env)
+		if !strings.Contains(key, "--mode") {
+			args = append(args, "--static")
+		}
+		for _, o := range groups[key][0].options {
+			args = append(args, strings.Replace(o, "~", h.home, 1))
+		}
+		h.lookTogether(t, groups[key], args, expect)
+	}
+}
+
+// lookTogether says what a backend does of rows in one session: yes, loss, refused or no.
+func (h *backendHost) lookTogether(t *testing.T, rows []holding, args []string, expect func(row, got, why string)) {
+	t.Helper()
+	script := "cd " + h.project + "\n"
+	for i, row := range rows {
+		script += fmt.Sprintf("( %s\n) </dev/null >/dev/null 2>&1; echo \"row %d: $?\"\n", row.try, i)
 	}
 	stop := h.makeLater()
-	status, out := h.run(t, append(args, "--", "sh", "-c", row.try)...)
+	status, out := h.run(t, append(args, "--", "sh", "-c", script)...)
 	stop()
-	return row.verdict(status, h.outlived(row), out), out
+	for i, row := range rows {
+		said := regexp.MustCompile(fmt.Sprintf(`(?m)^row %d: (\d+)\r?$`, i)).FindStringSubmatch(out)
+		got := status
+		switch {
+		case said != nil:
+			got, _ = strconv.Atoi(said[1])
+		case status != 125:
+			t.Fatalf("%s, %s: nothing is said of it: status %d\n%s", row.what, h.name, status, out)
+		}
+		expect(row.what, row.verdict(got, h.outlived(row), out), out)
+	}
 }
 
 // verdict is the word for what a run has shown of a row.
