@@ -225,7 +225,7 @@ Below "Every name", each call is made with every kind of name: files, directorie
 missing, dangle, lead in circles, end with slashes or dots, are too long, or lie where rights are missing. After each
 call everything else there is compared as well: names, modes, sizes, links, identities and times. That is %s calls in
 the project of 10 names: in each mode without a hidden name, in dynamic mode with one. ` + "`SBX_FILES=full`" + ` adds
-the other modes, and them in the project of 50,000 names.
+the other modes, and all of them in the project of 50,000 names.
 
 `
 

@@ -198,8 +198,8 @@ func TestHelperThroughSudo(t *testing.T) {
 // "-blocked-helper DIR".
 const blockedFlag = "-blocked-helper"
 
-// fuseFD is the caller's descriptor of that file system's device.
-const fuseFD = 9
+// fuseFD is the caller's descriptor of that file system's device: beyond those that whoever runs the tests leaves open.
+const fuseFD = 99
 
 // placeFuse mounts a FUSE file system of the user's on dir.
 func placeFuse(dir string, uid int) error {

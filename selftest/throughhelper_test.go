@@ -50,8 +50,8 @@ var same = [...]string{
 	"worktree", "writes_outside",
 }
 
-// quickly are those of them that are run without SBX_THOROUGH=1, through bubblewrap as well: in which lines differ, and
-// about what the way of building a sandbox decides. The others show what the same broker does, as TestRun has them do.
+// quickly are those of them that are run without SBX_THOROUGH=1: in which lines differ, and about what the way of
+// building a sandbox decides. The others show what the same broker does, as TestRun has them do.
 var quickly = [...]string{
 	"approve_modes", "bad_limits", "bad_paths", "bad_places", "debug_outside", "descriptors", "environment", "late_read",
 	"leaves_nothing", "network", "path_options", "privileges", "profile_moderate", "profile_permissive", "profile_strict",

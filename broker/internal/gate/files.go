@@ -330,7 +330,9 @@ func (g *Files) granting(r grants.Request, writes bool, v decide.Verdict) grants
 		g.expire(a.Path, time.Until(v.Until))
 	}
 	tree := a.Mode == grants.RW && !a.Once && (a.Path != r.Path || r.Dir && !a.Names)
-	a.Searched = tree && g.guardedIn(a.Path) == nil
+	if a.Searched = tree && g.guardedIn(a.Path) == nil; a.Searched {
+		g.opened(a.Path) // who waits goes on while it is mounted, and may have made a name before it is
+	}
 	return a
 }
 
@@ -411,7 +413,7 @@ func (g *Files) Graft(p string, m grants.Mode, typ uint32, searched bool) error 
 		if e != 0 {
 			return e
 		}
-		g.opened(p, &st)
+		g.opened(p)
 	}
 	return g.shown(p, &st, m == grants.RW, a.Graft(g.graft(p, &st, m == grants.RW)))
 }

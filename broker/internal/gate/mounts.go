@@ -161,7 +161,7 @@ func (g *Mounts) Graft(p string, write bool) error {
 		if e := g.refuseGuarded(decide.Ask{Op: "write", Kind: policy.KindPath, Path: p}, true); e != 0 {
 			return e
 		}
-		g.opened(p, &st)
+		g.opened(p)
 	}
 	g.doing.Lock()
 	defer g.doing.Unlock()
