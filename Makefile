@@ -1,6 +1,6 @@
 # make          build bin/sbx, bin/sbx-helper (where there is one), bin/sbx-host, bin/sbx-proxy and bin/sbx-probe, all static
 # make demo     a real job in a sandbox, and what is blocked there
-# make test     all tests; as root on Debian what they need is installed first
+# make test     all tests; as root on Debian what they need is installed first. SBX_THOROUGH=1, as in CI: races, other ways and machines longer
 # make check    gofmt, vet, staticcheck; also for arm64 and macOS, what is built there
 # make plain    the scripts of a run, with sbx built without broker/internal/faststart (PLAIN=. for all)
 # make race     the packages that can, with Go's race detector; prints what their tests cover
