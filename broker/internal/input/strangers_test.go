@@ -17,6 +17,7 @@ import (
 	"sbx.example/sbx/broker/internal/policy"
 	"sbx.example/sbx/broker/internal/request"
 	"sbx.example/sbx/broker/plan"
+	"sbx.example/sbx/selftest/need"
 )
 
 // strangers is a small world in which files and options are drawn by chance.
@@ -252,7 +253,7 @@ func TestStrangersShowNoMore(t *testing.T) {
 	for _, p := range places() {
 		names = append(names, full.Replace(p))
 	}
-	for seed := range uint64(500) {
+	for seed := range uint64(need.Rounds(125, 500)) {
 		s.Rand = rand.New(rand.NewPCG(seed, 1))
 		var text []string
 		for _, f := range []struct{ dir, name, text string }{{"/org", "config.toml", s.config(true)},
@@ -281,7 +282,7 @@ func TestStrangersShowNoMore(t *testing.T) {
 			}
 		}
 	}
-	if narrowed < 100 {
+	if narrowed < need.Rounds(25, 100) {
 		t.Errorf("%d places are narrower by the project's files: the test shows nothing", narrowed)
 	}
 }
