@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,14 +46,8 @@ func TestRunThroughBwrap(t *testing.T) {
 	need.Tool(t, "bwrap")
 	work := filepath.Join(shop.dir, "work-bwrap")
 	must(t, os.Mkdir(work, 0o755))
-	var files []string
-	for _, name := range sameInBwrap {
-		if need.Thorough() || slices.Contains(quicklyInBwrap[:], name) {
-			files = append(files, "testdata/"+name+".txtar")
-		}
-	}
 	testscript.Run(t, testscript.Params{
-		Files:       files,
+		Files:       again(sameInBwrap[:], quicklyInBwrap[:]),
 		WorkdirRoot: work,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv(throughHelper, bwrapMode)

@@ -46,39 +46,6 @@ func (r reason) covers(c cell) bool {
 	return true
 }
 
-// judge wants a reason for what differs, and something that differs for each reason.
-func (s *scenario) judge(t *testing.T, cells []cell, everUsed map[string]bool) {
-	used := make([]bool, len(s.reasons))
-	for _, c := range cells {
-		var unexplained []string
-		for _, line := range c.differ {
-			explained := false
-			for i, r := range s.reasons {
-				if r.covers(c) && r.explains(line) {
-					explained, used[i] = true, true
-				}
-			}
-			if !explained {
-				unexplained = append(unexplained, line)
-			}
-		}
-		if len(unexplained) > 0 {
-			t.Errorf("%s: %s, %s, %s:\n  %s", s.name, c.tree, c.mode, c.position, strings.Join(unexplained, "\n  "))
-		}
-	}
-	var kept []reason
-	for i, r := range s.reasons {
-		if !used[i] && !r.sometimes && !r.common {
-			t.Errorf("%s: nothing differs any more: %s", s.name, r.why)
-		}
-		if used[i] && !r.sometimes || !r.common {
-			kept = append(kept, r)
-		}
-		everUsed[r.why] = everUsed[r.why] || used[i]
-	}
-	s.reasons = kept
-}
-
 // readScenarios reads the tables. "## " begins a scenario; "~ words: reason" says why what comes of it differs,
 // where all the words hold, and "~?" that it may; "0 " is a line for the host before any sandbox starts; "A " and
 // "B " are lines of the two processes. testdata/posix.txt says what more there is.
@@ -214,8 +181,8 @@ both in a sandbox. What each call says is compared, error numbers and events inc
 
 It is done in projects of %s names. In each size there is one with a hidden name (` + "`.env`" + `) in
 every directory that is worked in, and one without. Each has sandboxes with ` + "`--static`" + `, in dynamic mode with
-gatefs, and with the engine notify. Without ` + "`SBX_THOROUGH=1`" + ` (CI sets it) one in the middle size has them with
-notify alone, and each call below "Every name" is made in one mode beside no hidden name.
+gatefs, and with the engine notify. Without ` + "`SBX_THOROUGH=1`" + ` (CI sets it) those of the middle size have
+notify alone.
 
 - **=** the same as on the host, call by call, in every project and mode
 - **a number** something differs; the list at the end says what, where and why

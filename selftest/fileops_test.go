@@ -48,7 +48,7 @@ func (k tree) tries() bool {
 	return k.names == sizesOfTrees[0] || k.names == sizesOfTrees[2] && everyFileOperation()
 }
 
-// everyFileOperation says that nothing is left out that another shows as well.
+// everyFileOperation says that nothing is left out that another cell shows as well.
 func everyFileOperation() bool { return os.Getenv("SBX_FILES") == "full" }
 
 // modes are the ways to run a sandbox.
@@ -118,6 +118,39 @@ func TestFileOperations(t *testing.T) {
 	comparePage(t, operationsPage(scenarios, cells, common))
 }
 
+// judge wants a reason for what differs, and something that differs for each reason.
+func (s *scenario) judge(t *testing.T, cells []cell, everUsed map[string]bool) {
+	used := make([]bool, len(s.reasons))
+	for _, c := range cells {
+		var unexplained []string
+		for _, line := range c.differ {
+			explained := false
+			for i, r := range s.reasons {
+				if r.covers(c) && r.explains(line) {
+					explained, used[i] = true, true
+				}
+			}
+			if !explained {
+				unexplained = append(unexplained, line)
+			}
+		}
+		if len(unexplained) > 0 {
+			t.Errorf("%s: %s, %s, %s:\n  %s", s.name, c.tree, c.mode, c.position, strings.Join(unexplained, "\n  "))
+		}
+	}
+	var kept []reason
+	for i, r := range s.reasons {
+		if !used[i] && !r.sometimes && !r.common {
+			t.Errorf("%s: nothing differs any more: %s", s.name, r.why)
+		}
+		if used[i] && !r.sometimes || !r.common {
+			kept = append(kept, r)
+		}
+		everUsed[r.why] = everUsed[r.why] || used[i]
+	}
+	s.reasons = kept
+}
+
 // matrix is one project with everything that was started in it.
 type matrix struct {
 	tree
@@ -154,11 +187,7 @@ func (m *matrix) prepare(t *testing.T) {
 	for i, w := range m.ways() {
 		m.place(t, m.way(i))
 		if m.tries() {
-			for part := range modes {
-				if part == 0 || w.mode < 0 {
-					m.place(t, triedAt(m.way(i)+triedIn, part))
-				}
-			}
+			m.place(t, m.way(i)+triedIn)
 		}
 		for n, s := range m.scenarios {
 			if len(s.before) == 0 {
@@ -220,14 +249,6 @@ type wayOf struct {
 // anew, and a small project stays small.
 const triedIn = "-tried"
 
-// triedAt is the directory of a run: what calls have left in one is there for those that come next.
-func triedAt(dir string, run int) string {
-	if run == 0 {
-		return dir
-	}
-	return dir + fmt.Sprint(run)
-}
-
 // dir is where a scenario is carried out: a new directory in the way's, or one that was there when the sandboxes
 // began.
 func (m *matrix) dir(scenario int, w wayOf) string {
@@ -281,7 +302,7 @@ func (m *matrix) all(t *testing.T) [][]cell {
 			}
 			c := cell{tree: m.tree, mode: modes[w.mode].name, position: w.name}
 			for n := range got {
-				if got[n] != "" && got[n] != outside[i][n] {
+				if got[n] != outside[i][n] {
 					c.differ = append(c.differ, got[n]+", outside: "+outcomeOf(outside[i][n]))
 				}
 			}
@@ -315,7 +336,7 @@ func (m *matrix) wants(s scenario, w wayOf) bool {
 		return false
 	case w.mode < 0:
 		return true // outside
-	case m.names == 2000 && modes[w.mode].name != "notify" && !need.Thorough() && !everyFileOperation():
+	case m.names == sizesOfTrees[1] && modes[w.mode].name != "notify" && !need.Thorough() && !everyFileOperation():
 		return false
 	case !s.pair && w.position != positions[0]:
 		return false
@@ -323,23 +344,6 @@ func (m *matrix) wants(s scenario, w wayOf) bool {
 		return false
 	}
 	return true
-}
-
-// runsIn are the lines of a scenario that are carried out in a way, by their numbers, and run by run: a call leaves
-// something to the next. Calls are tried in each mode with SBX_THOROUGH=1, else in turn in one of them, since the same
-// program judges them all. With hidden names it is one mode anyway.
-func (m *matrix) runsIn(s scenario, w wayOf) [][]int {
-	runs := make([][]int, len(modes))
-	for n := range s.lines {
-		runs[n%len(modes)] = append(runs[n%len(modes)], n)
-	}
-	switch {
-	case !s.tried || m.hidden || need.Thorough() || everyFileOperation():
-		return [][]int{slices.Sorted(slices.Values(slices.Concat(runs...)))}
-	case w.mode >= 0:
-		return runs[w.mode : w.mode+1]
-	}
-	return runs
 }
 
 // leave ends the sandboxes.
@@ -355,8 +359,7 @@ func outcomeOf(line string) string { return line[strings.Index(line, " → ")+le
 // linesAtOnce are so few that a process can say what came of them all before anybody reads it.
 const linesAtOnce = 40
 
-// perform carries a scenario out, and removes what it has left. It says what came of each line, and nothing of those
-// that are not for this way.
+// perform carries a scenario out, and removes what it has left.
 func (m *matrix) perform(t *testing.T, i int, w wayOf) []string {
 	t.Helper()
 	s, dir := m.scenarios[i], m.dir(i, w)
@@ -364,15 +367,12 @@ func (m *matrix) perform(t *testing.T, i int, w wayOf) []string {
 		must(t, os.Mkdir(dir, 0o755))
 		must(t, shop.own(dir))
 	}
-	out := make([]string, len(s.lines))
-	for k, run := range m.runsIn(s, w) {
-		at := triedAt(dir, k)
-		said := m.carry(t, s, w, at, run)
-		for i, n := range run {
-			words := strings.Split(strings.ReplaceAll(said[i], at, "."), " ")
-			words = slices.DeleteFunc(words, func(w string) bool { return w == ".env" })
-			out[n] = s.lines[n] + " → " + cmp.Or(strings.Join(words, " "), "ok")
-		}
+	said := m.carry(t, s, w, dir)
+	var out []string
+	for i, l := range s.lines {
+		words := strings.Split(strings.ReplaceAll(said[i], dir, "."), " ")
+		words = slices.DeleteFunc(words, func(w string) bool { return w == ".env" })
+		out = append(out, l+" → "+cmp.Or(strings.Join(words, " "), "ok"))
 	}
 	if !s.tried {
 		must(t, os.RemoveAll(dir))
@@ -380,8 +380,8 @@ func (m *matrix) perform(t *testing.T, i int, w wayOf) []string {
 	return out
 }
 
-// carry carries lines of a scenario out in a directory.
-func (m *matrix) carry(t *testing.T, s scenario, w wayOf, dir string, run []int) []string {
+// carry says what came of each line of a scenario in a directory.
+func (m *matrix) carry(t *testing.T, s scenario, w wayOf, dir string) []string {
 	t.Helper()
 	hands := map[byte]*hand{'A': m.who(t, w.mode, w.a), 'B': m.who(t, w.mode, w.b)}
 	lines := []string{"A reset", "A chdir " + dir}
@@ -389,9 +389,7 @@ func (m *matrix) carry(t *testing.T, s scenario, w wayOf, dir string, run []int)
 		lines = append(lines, "B reset", "B chdir "+dir)
 	}
 	begun := len(lines)
-	for _, n := range run {
-		lines = append(lines, s.lines[n])
-	}
+	lines = append(lines, s.lines...)
 	var said []string
 	for i := 0; i < len(lines); {
 		end := i // what one process does in a row is handed to it at once

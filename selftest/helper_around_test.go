@@ -179,17 +179,7 @@ func TestHelperThroughSudo(t *testing.T) {
 	if err != nil {
 		t.Errorf("the caller: %v", err)
 	}
-	seen := 0
-	for line := range bytes.Lines(out) {
-		var r result
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
-		if seen++; r.Wrong != "" {
-			t.Errorf("%s: %s\n%+v", r.Name, r.Wrong, r)
-		}
-	}
-	if want := len(sudoAttempts(1, "/")); seen != want {
+	if seen, want := len(resultsOf(t, out)), len(sudoAttempts(1, "/")); seen != want {
 		t.Errorf("%d attempts were made, want %d", seen, want)
 	}
 }

@@ -3,7 +3,6 @@
 package selftest
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -463,15 +462,8 @@ func TestHostileHelper(t *testing.T) {
 	if err != nil {
 		t.Errorf("the caller: %v", err)
 	}
-	seen := 0
-	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); seen++ {
-		var r result
-		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		if r.Wrong != "" {
-			t.Errorf("%s: %s\n%+v", r.Name, r.Wrong, r)
-		}
+	results := resultsOf(t, out)
+	for _, r := range results {
 		if r.Name == "fuzz" {
 			t.Log(r.Out)
 			if r.Status == 0 {
@@ -479,14 +471,30 @@ func TestHostileHelper(t *testing.T) {
 			}
 		}
 	}
-	if want := len(attempts(canary, home)) + len(holes(home)) + len(races(home)) + 1; seen < want {
-		t.Errorf("%d attempts were made, want %d", seen, want)
+	if want := len(attempts(canary, home)) + len(holes(home)) + len(races(home)) + 1; len(results) < want {
+		t.Errorf("%d attempts were made, want %d", len(results), want)
 	}
 	blocked()
 	stopped()
 	if after := listing(t, canary, home+"/foreign/dir", "/etc"); after != before {
 		t.Errorf("files of root's or of others have changed:\n%s\n%s", before, after)
 	}
+}
+
+// resultsOf are what a caller has printed, a line for each attempt. What is wrong with one is an error.
+func resultsOf(t *testing.T, out []byte) (list []result) {
+	t.Helper()
+	for line := range bytes.Lines(out) {
+		var r result
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Wrong != "" {
+			t.Errorf("%s: %s\n%+v", r.Name, r.Wrong, r)
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
 // listing is what is known of the files below dirs.

@@ -68,6 +68,16 @@ var lacksInHelper = [...]struct{ name, why string }{
 	{"guard", "a file server of the caller's could hold up a privileged process, so there is no guarded file system"},
 }
 
+// again lists scripts that are run once more in another way: with SBX_THOROUGH=1 all, else those of quickly.
+func again(same, quickly []string) (files []string) {
+	for _, name := range same {
+		if need.Thorough() || slices.Contains(quickly, name) {
+			files = append(files, "testdata/"+name+".txtar")
+		}
+	}
+	return files
+}
+
 // TestRunThroughHelper runs the scripts again where there are no user namespaces and sbx-helper is
 // set-user-id, and those of testdata/helper besides.
 func TestRunThroughHelper(t *testing.T) {
@@ -80,11 +90,7 @@ func TestRunThroughHelper(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts of the helper's own", err)
 	}
-	for _, name := range same {
-		if need.Thorough() || slices.Contains(quickly[:], name) {
-			files = append(files, "testdata/"+name+".txtar")
-		}
-	}
+	files = append(files, again(same[:], quickly[:])...)
 	testscript.Run(t, testscript.Params{
 		Files:       files,
 		WorkdirRoot: work,

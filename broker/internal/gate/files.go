@@ -329,8 +329,8 @@ func (g *Files) granting(r grants.Request, writes bool, v decide.Verdict) grants
 	case v.Life == decide.Until:
 		g.expire(a.Path, time.Until(v.Until))
 	}
-	tree := a.Mode == grants.RW && !a.Once && (a.Path != r.Path || r.Dir && !a.Names)
-	if a.Searched = tree && g.guardedIn(a.Path) == nil; a.Searched {
+	if a.Mode == grants.RW && !a.Once && (a.Path != r.Path || r.Dir && !a.Names) {
+		a.Searched = g.guardedIn(a.Path) == nil
 		g.opened(a.Path) // who waits goes on while it is mounted, and may have made a name before it is
 	}
 	return a
@@ -413,7 +413,6 @@ func (g *Files) Graft(p string, m grants.Mode, typ uint32, searched bool) error 
 		if e != 0 {
 			return e
 		}
-		g.opened(p)
 	}
 	return g.shown(p, &st, m == grants.RW, a.Graft(g.graft(p, &st, m == grants.RW)))
 }

@@ -398,14 +398,14 @@ func TestTTYSaysWhatBecameOfAnAnswer(t *testing.T) {
 func TestTTYMissesNoNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, q := newFake(), NewQueue(Options{})
-		(&TTY{Screen: f}).Start(t.Context(), q)
+		done := (&TTY{Screen: f}).Start(t.Context(), q)
 		q.Tell("a program wants registry.example")
 		synctest.Wait()
 		if !strings.Contains(f.last(), "wants registry.example") {
 			t.Errorf("%q", f.last())
 		}
 		q.Close()
-		time.Sleep(time.Minute)
+		<-done
 	})
 }
 

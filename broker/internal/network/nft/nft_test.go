@@ -60,7 +60,9 @@ func TestTimedSetsHaveNoSize(t *testing.T) {
 	for kind, want := range map[SetKind]bool{Timed: false, Counting: true, Noting: true} {
 		b := NewBatch("t")
 		b.Set("s", 7, 4, kind)
-		got := slices.ContainsFunc(b.msgs, func(m change) bool { return bytes.Contains(slices.Concat(m.payload...), size) })
+		got := slices.ContainsFunc(b.msgs, func(m change) bool {
+			return bytes.Contains(slices.Concat(m.payload...), size)
+		})
 		if got != want {
 			t.Errorf("kind %#x: size is given: %v, want %v", kind, got, want)
 		}
