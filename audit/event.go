@@ -1,6 +1,7 @@
 // Package audit keeps the append-only, hash-chained record of what a session asked, was granted and did.
-// It must never drop, rewrite or reorder a record, and never let a caller go on granting once a record could not be
-// written. The broker writes through Writer; `sbx audit` and the tests read, follow and verify.
+// It must never rewrite or reorder a record, and never let a caller grant what could not be written. Where the disk is
+// full the record is refused, and the next one that is written says how many were; after any other error all are. The
+// broker writes through Writer; `sbx audit` and the tests read, follow and verify.
 package audit
 
 import (

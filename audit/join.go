@@ -61,7 +61,7 @@ func (w *Writer) join() error {
 		return fmt.Errorf("reading audit log %s: %w", w.path, err)
 	}
 	e, err := DecodeLine(last)
-	w.seq, w.prev = e.Seq, e.Hash
+	w.seq, w.written, w.prev = e.Seq, e.Seq, e.Hash
 	return err
 }
 

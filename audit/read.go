@@ -180,7 +180,8 @@ func openNext(path string, done int, last *os.File) (*os.File, error) {
 	return f, nil
 }
 
-// drain hands on every whole line that f has by now.
+// drain hands on every whole line that f has by now. What is behind the last one is read again: where there was no room
+// for the rest of it, the writer has taken it back.
 func (t *tail) drain(f *os.File) (end bool, err error) {
 	chunk := make([]byte, 32<<10)
 	for {
@@ -206,8 +207,12 @@ func (t *tail) drain(f *os.File) (end bool, err error) {
 		if len(t.buf) > MaxLine {
 			return true, errors.New("following audit log: record too long")
 		}
-		if err == io.EOF || n == 0 {
-			return false, nil
+		if n < len(chunk) && (err == nil || err == io.EOF) {
+			_, err = f.Seek(-int64(len(t.buf)), io.SeekCurrent)
+			t.buf = nil
+			if err == nil {
+				return false, nil
+			}
 		}
 		if err != nil {
 			return true, fmt.Errorf("following audit log: %w", err)

@@ -15,21 +15,28 @@ const maxParts = 100000
 // rotate ends the current part with a record of its own, renames it to SID.jsonl.N (1 is the oldest) and opens
 // an empty one. The chain and the numbering go on, so a missing part shows.
 func (w *Writer) rotate() error {
-	w.part++
-	old := w.name + "." + strconv.Itoa(w.part)
-	if _, err := w.append(Event{Kind: KindRotate, Detail: []KV{{"part", strconv.Itoa(w.part)}}}); err != nil {
-		return err
+	next := strconv.Itoa(w.part + 1)
+	old := w.name + "." + next
+	if !w.ended {
+		if _, err := w.add(Event{Kind: KindRotate, Detail: []KV{{"part", next}}}, false); err != nil {
+			return err
+		}
+		w.ended = true
 	}
-	if err := renameNew(w.dir, w.name, old); err != nil {
-		return fmt.Errorf("renaming to %s: %w", old, err)
-	}
-	last := w.fd
-	err := w.open()
+	last, err := w.fd, renameNew(w.dir, w.name, old)
 	if err != nil {
-		return err
+		err = fmt.Errorf("renaming to %s: %w", old, err)
+	} else if err = w.open(); err == nil {
+		w.part, w.ended = w.part+1, false
+		unix.Close(last)
+		return nil
+	} else if back := renameNew(w.dir, old, w.name); back != nil {
+		return errors.Join(err, back)
 	}
-	unix.Close(last)
-	return nil
+	if isFull(err) { // it is tried again with the next record
+		err = noRoom{err}
+	}
+	return err
 }
 
 // Parts lists the files of the log at path, oldest first.

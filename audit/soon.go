@@ -17,10 +17,7 @@ func (w *Writer) Later(e Event) (Event, error) { return w.soonOrLater(e, true) }
 func (w *Writer) soonOrLater(e Event, hold bool) (Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.broken != nil {
-		return Event{}, w.broken
-	}
-	e, err := w.add(e, hold)
+	e, err := w.put(e, hold)
 	if err == nil && !w.soon {
 		w.soon = true
 		time.AfterFunc(soonAfter, w.catchUp)
@@ -34,7 +31,8 @@ func (w *Writer) catchUp() {
 	defer w.mu.Unlock()
 	w.soon = false
 	if w.fd >= 0 && w.broken == nil {
-		_ = w.sync(w.seq) // an error stays in w.broken
+		_ = w.flush()         // what there is no room for is written with the next record
+		_ = w.sync(w.written) // an error stays in w.broken
 	}
 }
 
@@ -46,5 +44,6 @@ func (w *Writer) flush() error {
 	if err := w.store(nil, false); err != nil {
 		return w.fail(err)
 	}
+	w.written = w.seq
 	return nil
 }

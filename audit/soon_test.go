@@ -42,7 +42,7 @@ func TestSoon(t *testing.T) {
 	}
 	defer unix.Close(pipe[0])
 	w.mu.Lock()
-	if _, err := w.append(Event{Kind: KindGrant, Path: "/q"}); err != nil {
+	if _, err := w.add(Event{Kind: KindGrant, Path: "/q"}, false); err != nil {
 		t.Fatal(err)
 	}
 	log := w.fd

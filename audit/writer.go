@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type Writer struct {
 	seq    uint64
 	prev   string
 	part   int
+	ended  bool // the current part says so at its end
 	broken error
 
 	flushed sync.Cond // of mu: a sync has ended
@@ -49,8 +51,11 @@ type Writer struct {
 	soon    bool   // a sync is due
 	held    []byte // lines of Later that are not written
 	line    []byte // room for the next one
+	written uint64 // last record that is in the file
 	synced  uint64 // last record that is on disk
 	unnamed bool   // the current part's name is not on disk yet
+	full    bool   // there was no room for the last write
+	missing int    // records that there was no room for, since the last one that says so
 
 	often Often
 }
@@ -138,14 +143,11 @@ func (w *Writer) open() error {
 // Append stores one record and returns it as stored; kinds that decide something are on disk then, with everything
 // before them. Records that come at the same time share one sync. After an error that leaves the log in doubt every
 // later call returns that error, so a caller that grants only on success fails closed. An event that cannot be encoded
-// is refused without breaking the log.
+// is refused without breaking the log. One that there is no room for is counted as well (see put).
 func (w *Writer) Append(e Event) (Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.broken != nil {
-		return Event{}, w.broken
-	}
-	e, err := w.append(e)
+	e, err := w.put(e, false)
 	if err == nil && durable(e.Kind) {
 		err = w.sync(e.Seq)
 	}
@@ -156,20 +158,14 @@ func (w *Writer) Append(e Event) (Event, error) {
 func (w *Writer) Note(e Event) (Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.broken != nil {
-		return Event{}, w.broken
-	}
-	return w.append(e)
+	return w.put(e, false)
 }
 
-// sync waits until a record is on disk. w.mu is held, and given up while the disk works.
+// sync waits until a record that is written is on disk. w.mu is held, and given up while the disk works.
 func (w *Writer) sync(seq uint64) error {
 	for w.synced < seq {
 		if w.broken != nil {
 			return w.broken
-		}
-		if err := w.flush(); err != nil {
-			return err
 		}
 		if w.syncing {
 			w.flushed.Wait()
@@ -181,7 +177,7 @@ func (w *Writer) sync(seq uint64) error {
 			return w.fail(err)
 		}
 		w.syncing = true
-		last, name := w.seq, w.unnamed
+		last, name := w.written, w.unnamed
 		w.mu.Unlock()
 		err = syncData(fd)
 		if err == nil && name {
@@ -203,7 +199,40 @@ func (w *Writer) sync(seq uint64) error {
 	return nil
 }
 
-func (w *Writer) append(e Event) (Event, error) { return w.add(e, false) }
+// put adds a record of a caller's. Where records are missing that there was no room for, one that says how many comes
+// first. w.mu is held.
+func (w *Writer) put(e Event, hold bool) (Event, error) {
+	if w.broken != nil {
+		return Event{}, w.broken
+	}
+	var err error
+	if w.missing > 0 {
+		if _, err = w.add(missed(w.missing), false); err == nil {
+			w.missing = 0
+		}
+	}
+	if err == nil {
+		e, err = w.add(e, hold && !w.full)
+	}
+	if errors.As(err, new(noRoom)) {
+		w.missing++
+	}
+	return e, err
+}
+
+// missed is the record of records that are missing.
+func missed(n int) Event {
+	return Event{Kind: KindError, UID: os.Getuid(), Op: "record",
+		Reason: "there was no room for the records before this one", Detail: []KV{{"missing", strconv.Itoa(n)}}}
+}
+
+// noRoom is the error of a write that has left the log as it was, for want of room.
+type noRoom struct{ error }
+
+func (e noRoom) Unwrap() error { return e.error }
+
+// isFull says whether a file system or a quota has no room.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // add chains a record and writes it, or keeps it for the next write.
 func (w *Writer) add(e Event, hold bool) (Event, error) {
@@ -237,6 +266,8 @@ func (w *Writer) add(e Event, hold bool) (Event, error) {
 		w.held = append(w.held, line...)
 	} else if err := w.store(line, e.Kind == KindRotate); err != nil {
 		return Event{}, w.fail(err)
+	} else {
+		w.written = e.Seq
 	}
 	w.seq, w.prev = e.Seq, e.Hash
 	return e, nil
@@ -255,11 +286,9 @@ func (w *Writer) store(line []byte, sync bool) error {
 	if err := w.intact(); err != nil {
 		return err
 	}
-	if len(w.held) > 0 {
+	held := len(w.held) > 0
+	if held {
 		line = append(w.held, line...)
-		if w.held = line[:0]; cap(line) > maxKept {
-			w.held = nil
-		}
 	}
 	n, err := writeOnce(w.fd, line)
 	if err == nil && n != len(line) {
@@ -267,12 +296,18 @@ func (w *Writer) store(line []byte, sync bool) error {
 		err = unix.ENOSPC
 	}
 	if err != nil {
-		if n > 0 {
-			_ = unix.Ftruncate(w.fd, w.size)
+		whole := n == 0 || unix.Ftruncate(w.fd, w.size) == nil
+		if w.full = isFull(err); w.full && whole {
+			err = noRoom{err}
 		}
 		return err
 	}
-	w.size += int64(n)
+	if held {
+		if w.held = line[:0]; cap(line) > maxKept {
+			w.held = nil
+		}
+	}
+	w.size, w.full = w.size+int64(n), false
 	if sync {
 		if err := syncData(w.fd); err != nil {
 			return err
@@ -320,9 +355,13 @@ func (w *Writer) intact() error {
 	return nil
 }
 
+// fail words an error. Nothing more is written after it, unless the log is as it was and only room is wanting.
 func (w *Writer) fail(err error) error {
-	w.broken = fmt.Errorf("writing audit log %s: %w", w.path, err)
-	return w.broken
+	err = fmt.Errorf("writing audit log %s: %w", w.path, err)
+	if !errors.As(err, new(noRoom)) {
+		w.broken = err
+	}
+	return err
 }
 
 // Err is what broke the log, or nil.
@@ -347,7 +386,7 @@ func (w *Writer) Close() error {
 	err := w.broken
 	if err == nil {
 		var e Event
-		if e, err = w.append(Event{Kind: KindSeal}); err == nil && (w.soon || w.synced > 0) {
+		if e, err = w.put(Event{Kind: KindSeal}, false); err == nil && (w.soon || w.synced > 0) {
 			err = w.sync(e.Seq)
 		}
 	}

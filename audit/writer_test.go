@@ -7,17 +7,13 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"sbx.example/sbx/selftest/need"
 )
 
 func newLog(t *testing.T, opts Options) (*Writer, string) {
@@ -192,50 +188,6 @@ func TestVanished(t *testing.T) {
 		if w.Err() == nil || !errors.Is(w.Close(), ErrVanished) {
 			t.Errorf("%s: Err or Close forgot the failure", name)
 		}
-	}
-}
-
-// inUserNamespace runs the test again as root of a namespace of its own, where an ordinary user may mount.
-func inUserNamespace(t *testing.T) {
-	t.Helper()
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{HostID: unix.Geteuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{
-			{HostID: unix.Getegid(), Size: 1}}}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	need.Fact(t, err == nil || errors.As(err, &exit), "unprivileged user namespaces")
-	if err != nil {
-		t.Fatalf("in a user namespace: %v\n%s", err, out)
-	}
-}
-
-func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if unix.Geteuid() != 0 {
-		inUserNamespace(t)
-		return
-	}
-	err := unix.Mount("sbxtest", dir, "tmpfs", 0, "size=8k,mode=700")
-	need.Fact(t, err == nil, "permission to mount tmpfs")
-	defer unix.Unmount(dir, unix.MNT_DETACH)
-	w, err := Create(filepath.Join(dir, "a"), "s1", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var last error
-	for i := 0; i < 100 && last == nil; i++ {
-		_, last = w.Append(Event{Kind: KindGrant, Path: strings.Repeat("p", 300)})
-	}
-	if !errors.Is(last, unix.ENOSPC) {
-		t.Fatalf("got %v, want ENOSPC", last)
-	}
-	if _, err := w.Append(Event{Kind: KindAsk}); !errors.Is(err, unix.ENOSPC) {
-		t.Fatalf("after ENOSPC: %v, want it to stay broken", err)
-	}
-	w.Close()
-	if rep, err := VerifyFile(w.Path()); err != nil || rep.Sealed {
-		t.Fatalf("%v sealed=%v: a half record must not stay", err, rep.Sealed)
 	}
 }
 
