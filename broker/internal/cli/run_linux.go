@@ -64,7 +64,7 @@ func (t *term) become(argv []string) int {
 // broker is this process as the one that runs a session.
 func (t *term) broker() *live.Broker {
 	return &live.Broker{Env: t.Env, Std: t.Std, Early: t.early, Fault: t.before.Fault, Signals: t.signals,
-		Sudo: askForSudo, Warn: t.Warn, Note: t.Note, Notices: t.Notices,
+		Sudo: askForSudo, Warn: t.Warn, Note: t.Note, Notices: t.Notices, Until: t.Until,
 		Login: t.askLogin}
 }
 

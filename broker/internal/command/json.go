@@ -52,7 +52,7 @@ func (t *Term) fails(err error) {
 func (t *Term) NoteJSON(v any) {
 	var line bytes.Buffer
 	_ = json.Compact(&line, []byte(Encode(v)))
-	_, _ = t.messages().Write(append(line.Bytes(), '\n'))
+	t.say(append(line.Bytes(), '\n'))
 }
 
 // AnswerJSON has errors said as objects, if that is wanted; aside says that standard output is a program's.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"sbx.example/sbx/broker/internal/hint"
@@ -29,6 +31,9 @@ type Term struct {
 	// that is known, and what came on it and has to be read; 0 if there is none. It may be nil.
 	Asked func() (fd, pid int, got []byte)
 
+	ends    atomic.Int64 // see Until; 0: never
+	unheard atomic.Bool  // nobody has read what was said then
+
 	Guest       bool // a program has had the terminal, and may have left it in any state
 	json, aside bool // see AnswerJSON
 }
@@ -45,7 +50,32 @@ func (t *Term) Note(s string) {
 	if t.Guest && launch.IsTerminal(to) && host.Lookup(t.Env, "TERM") != "dumb" {
 		text = prompt.Known + text
 	}
-	_, _ = to.WriteString(text)
+	t.say([]byte(text))
+}
+
+// Until has what is said wait no longer than until then for who reads it, and a moment at least. Once nobody has read
+// it nothing more is said.
+func (t *Term) Until(end time.Time) { t.ends.Store(end.UnixNano()) }
+
+func (t *Term) say(text []byte) {
+	to, ends := t.messages(), t.ends.Load()
+	if ends == 0 {
+		_, _ = to.Write(text)
+		return
+	}
+	if t.unheard.Load() {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		_, _ = to.Write(text)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(max(time.Until(time.Unix(0, ends)), launch.UnreadFor)):
+		t.unheard.Store(true)
+	}
 }
 
 func (t *Term) messages() *os.File {

@@ -151,7 +151,7 @@ func run(ctx context.Context, p *plan.Plan, opt Options, start starter) (Result,
 	listen(child, opt.Listener)
 	res, err := r.follow(ctx, opt, std, term)
 	if opt.Exits { // to release would switch between threads a dozen times
-		time.AfterFunc(unreadFor, func() { r.late.Store(true) })
+		time.AfterFunc(UnreadFor, func() { r.late.Store(true) })
 	} else {
 		release()
 	}

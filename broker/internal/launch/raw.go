@@ -2,11 +2,16 @@ package launch
 
 import (
 	"os"
+	"time"
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
+
+// UnreadFor is how long what a program or sbx itself wrote waits for a reader who takes nothing of it, once somebody
+// wants an end.
+const UnreadFor = 3 * time.Second
 
 // IsTerminal says whether f is a terminal.
 func IsTerminal(f *os.File) bool { return f != nil && isatty.IsTerminal(f.Fd()) }

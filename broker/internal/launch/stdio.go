@@ -205,9 +205,6 @@ func (s *stdio) failed(i int, err error) {
 	}
 }
 
-// unreadFor is how long what a program wrote waits for a reader who takes nothing of it, once somebody wants an end.
-const unreadFor = 3 * time.Second
-
 // drain waits until everything that the program wrote has been passed on, and says why that could not be. Once urgent
 // is closed it waits no longer than somebody reads.
 func (s *stdio) drain(urgent <-chan struct{}) error {
@@ -227,7 +224,7 @@ func (s *stdio) drain(urgent <-chan struct{}) error {
 		select {
 		case <-done:
 			return s.err
-		case <-time.After(unreadFor):
+		case <-time.After(UnreadFor):
 			if s.passed.Load() == before {
 				return errors.New("nobody reads it")
 			}

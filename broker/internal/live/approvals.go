@@ -11,8 +11,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -294,7 +292,7 @@ func (a *approvals) notify(ev prompt.Event) {
 }
 
 // end settles what waits, tells the clients and seals the record.
-func (a *approvals) end(status int, reached []string, left func() []string) {
+func (a *approvals) end(res launch.Result, reached []string, left func() []string) {
 	if a == nil {
 		return
 	}
@@ -306,11 +304,10 @@ func (a *approvals) end(status int, reached []string, left func() []string) {
 		a.arb.Close()
 	}
 	a.terminal.close()
-	a.svc.close(status)
+	a.svc.close(res.Status)
 	defer a.teller.end() // the record is sealed, whoever reads
 	err := noteLeft(a.log, left())
-	_, nerr := a.log.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
-		Detail: []audit.KV{{K: "status", V: strconv.Itoa(status)}}})
+	_, nerr := a.log.Note(exited(res, reached))
 	if err = cmp.Or(err, nerr, a.log.Close()); err != nil {
 		a.b.Warn(fmt.Sprintf("sealing the audit log: %v", err))
 	}

@@ -130,6 +130,9 @@ func (x *attempt) ask() (err error) {
 	if r.timeout == 0 {
 		r.timeout = x.cfg.Sandbox.Timeout
 	}
+	if r.timeout > 0 && b.Until != nil {
+		b.Until(time.Now().Add(r.timeout))
+	}
 	r.strict = r.strict || x.cfg.Sandbox.Strict
 	r.profile, r.mode = x.cfg.Profile.Name, x.cfg.Mode(x.facts)
 	if r.inPlace && r.mode == "dynamic" {
@@ -364,7 +367,7 @@ func (x *attempt) end(res launch.Result, err error) (reached []string, _ error) 
 	}
 	x.svc.meter.Over.Store(true)
 	reached = x.limited.End(res.After)
-	x.approvals.end(res.Status, reached, x.left)
+	x.approvals.end(res, reached, x.left)
 	x.svc.close(res.Status) // who waits for the end hears of it before what is left is looked through
 	x.log.end(res, err == nil, x.refusals, reached, x.left)
 	if lerr := x.s.WriteLeft(x.left()); lerr != nil {

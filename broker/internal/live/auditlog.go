@@ -6,11 +6,14 @@ import (
 	"errors"
 	"os"
 	"path"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sbx.example/sbx/audit"
+	"sbx.example/sbx/broker/internal/launch"
 	"sbx.example/sbx/broker/internal/planner"
 	"sbx.example/sbx/broker/internal/prompt"
 	"sbx.example/sbx/broker/internal/report"
@@ -103,6 +106,15 @@ func noteLeft(w *audit.Writer, left []string) error {
 		}
 	}
 	return nil
+}
+
+// exited is the record of a program's end.
+func exited(res launch.Result, reached []string) audit.Event {
+	detail := []audit.KV{{K: "status", V: strconv.Itoa(res.Status)}}
+	if res.TimedOut {
+		detail = append(detail, audit.KV{K: "timed_out", V: "true"})
+	}
+	return audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "), Detail: detail}
 }
 
 // refused records what the filter refused, and with all also what was kept from a path or a host: where an arbiter

@@ -41,8 +41,9 @@ type Broker struct {
 
 	Lost func([]planner.Loss) // told what cannot be had, for a person who is told by the caller; may be nil
 
-	Warn    func(string) // tells a person a line
-	Note    func(string) // tells a person a text as it is
+	Warn    func(string)    // tells a person a line
+	Note    func(string)    // tells a person a text as it is
+	Until   func(time.Time) // told how long either may wait for who reads; nil: they do not wait
 	Notices func([]policy.Notice)
 }
 

@@ -5,9 +5,6 @@ package live
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -90,13 +87,8 @@ func (l *staticLog) end(res launch.Result, ran bool, refused *report.Refusals, r
 	}
 	if w := l.log.w; w != nil {
 		l.err = l.log.refused(refused, true)
-		detail := []audit.KV{{K: "status", V: strconv.Itoa(res.Status)}}
-		if res.TimedOut {
-			detail = append(detail, audit.KV{K: "timed_out", V: "true"})
-		}
 		lerr := noteLeft(w, left())
-		_, err := w.Note(audit.Event{Kind: audit.KindExit, UID: os.Getuid(), Reason: strings.Join(reached, "; "),
-			Detail: detail})
+		_, err := w.Note(exited(res, reached))
 		if cerr := w.Close(); l.err == nil {
 			l.err = cmp.Or(lerr, err, cerr)
 		}
