@@ -107,6 +107,18 @@ func TestSummaryIsSeen(t *testing.T) {
 	}
 }
 
+// TestSlowPrompt: what is typed at a prompt is read before the next one is awaited, however late the shell reads it.
+func TestSlowPrompt(t *testing.T) {
+	t.Parallel()
+	needSandbox(t)
+	need.Tool(t, "tmux")
+	s := openScreen(t, "slow", 80, "slow")
+	s.typed("go on")
+	if shown := s.await(`\$ $`); !strings.Contains(shown, "read: go on\n") {
+		t.Errorf("this was taken for the prompt that follows:\n%s", shown)
+	}
+}
+
 // onScreens runs a test in each shell at each width, in homes whose names begin with home. The tests' names begin with
 // name. Without SBX_THOROUGH=1 it is bash alone at each.
 func onScreens(t *testing.T, name, home string, do func(t *testing.T, s *screen, shell string, columns int)) {
@@ -135,6 +147,7 @@ const screenRows = 24
 func prompts() map[string][]string {
 	return map[string][]string{
 		"bash": {"env", "PS1=$? $ ", "bash", "--norc", "--noprofile"},
+		"slow": {"bash", "-c", `while stty -echo; do printf '0 $ '; sleep 2; stty echo; read -re x; echo "read: $x"; done`},
 		"zsh":  {"env", "PS1=%? $ ", "zsh", "-f", "-o", "nopromptsp"},
 		"fish": {"sh", "-c", `XDG_RUNTIME_DIR=~/.run exec "$0" "$@"`, "fish", "--no-config", "-C",
 			"set fish_greeting; function fish_prompt; echo -n $status '$ '; end; " +
@@ -283,11 +296,26 @@ func (s *screen) await(pattern string) string {
 	return ""
 }
 
+// typed types a line, and Enter once it is on the screen. What is awaited next may be a prompt, and the one that stands
+// there until a slow shell has read the line is none.
 func (s *screen) typed(line string) {
 	s.t.Helper()
+	was := s.shown()
 	s.tmux("send-keys", "-l", line)
+	for end := time.Now().Add(dialogPatience); ; time.Sleep(10 * time.Millisecond) {
+		now := s.shown()
+		if now != was && strings.Contains(unbroken(now), unbroken(line)) {
+			break
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%s was typed and never shown:\n%s", line, now)
+		}
+	}
 	s.tmux("send-keys", "Enter")
 }
+
+// unbroken is a text without blanks and breaks: where a screen breaks a line it shows no blank at its end.
+func unbroken(s string) string { return strings.Join(strings.Fields(s), "") }
 
 func (s *screen) clear() {
 	s.t.Helper()
