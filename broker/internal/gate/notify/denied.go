@@ -31,9 +31,7 @@ func Denials(listener *os.File, carrier Carrier, note func(Denial)) error {
 	var n notif
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if _, err := unix.Poll(fds, -1); err == unix.EINTR {
-			continue
-		} else if err != nil {
+		if err := await(fds, -1); err != nil {
 			return fmt.Errorf("waiting for refused calls: %w", err)
 		}
 		if fds[0].Revents&unix.POLLIN == 0 {

@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -303,6 +305,54 @@ func TestSignalsTakeNoDescriptor(t *testing.T) {
 	out := w.guest("many", w.path("gated/yes"))
 	<-ended
 	w.want(out, "100")
+}
+
+// A signal that comes while the kernel looks whether anybody is left to notify says nothing of that: it did end the
+// engine, and with it every question that waited.
+func TestSignalsEndNothing(t *testing.T) {
+	w := newWorld(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16)) // as many threads: each waits for the others in the kernel
+	var waiting, ended atomic.Int32
+	listener, begin := -1, make(chan struct{})
+	w.opt.Ask = func(context.Context, Ask) Answer { // a hundred callers are there as long as this lasts
+		if waiting.Add(1) < 100 {
+			<-begin
+			return Answer{Allow: true}
+		}
+		defer close(begin)
+		var err error
+		if listener, err = unix.FcntlInt(uintptr(w.listener), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+			t.Error(err)
+		}
+		var looks sync.WaitGroup
+		over := make(chan struct{})
+		for range 8 {
+			looks.Go(func() {
+				for range 20000 {
+					if gone(listener) {
+						ended.Add(1)
+					}
+				}
+			})
+		}
+		go func() { looks.Wait(); close(over) }()
+		for {
+			select {
+			case <-over:
+				return Answer{Allow: true}
+			default:
+				signalThreads(t)
+			}
+		}
+	}
+	w.want(w.guest("many", w.path("gated/yes")), "100")
+	if n := ended.Load(); n > 0 {
+		t.Errorf("%d of 160000 looks found no caller, though a hundred waited", n)
+	}
+	if !gone(listener) {
+		t.Error("nor is it taken for ended when it has")
+	}
+	unix.Close(listener)
 }
 
 // signalThreads sends each thread of this process the signal of which Go's runtime thinks nothing.

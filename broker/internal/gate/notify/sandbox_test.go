@@ -51,6 +51,8 @@ type world struct {
 	asks  []Ask
 	notes []Note
 	pid   int // process 1 of the sandbox
+
+	listener int
 }
 
 func newWorld(t *testing.T) *world {
@@ -228,6 +230,7 @@ func (w *world) run(guestName string, argv ...string) (string, int) {
 	w.pid = c.PID
 	o := w.opt
 	o.Listener = c.Fds[plan.FdSeccomp]
+	w.listener = int(o.Listener.Fd())
 	if w.agent {
 		a := agent{w, mounter.New(c.Fds[plan.FdUserNS], c.Fds[plan.FdMountNS]), new(atomic.Bool), new(sync.Map)}
 		delete(c.Fds, plan.FdUserNS)

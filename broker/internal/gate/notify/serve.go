@@ -152,12 +152,7 @@ func (s *server) watch(ctx context.Context, ended <-chan error) error {
 	polled := make(chan struct{})
 	go func() {
 		defer close(polled)
-		fds := []unix.PollFd{{Fd: int32(s.fd)}, {Fd: int32(wake), Events: unix.POLLIN}}
-		for {
-			if _, err := unix.Poll(fds, -1); err != unix.EINTR {
-				return
-			}
-		}
+		_ = await([]unix.PollFd{{Fd: int32(s.fd)}, {Fd: int32(wake), Events: unix.POLLIN}}, -1)
 	}()
 	stop := func() { _, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}); <-polled }
 	select {
@@ -177,8 +172,19 @@ func (s *server) hungUp() bool { return gone(s.fd) }
 
 func gone(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
-	_, _ = unix.Poll(fds, 0)
-	return fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+	_ = await(fds, 0)
+	return fds[0].Revents&(unix.POLLHUP|unix.POLLNVAL) != 0
+}
+
+// await is poll(2) for a listener and what is waited for beside it. A signal may interrupt the kernel while it looks at
+// the listener, and says so by POLLERR (seccomp_notify_poll in kernel/seccomp.c), which means nothing.
+func await(fds []unix.PollFd, timeout int) error {
+	for {
+		_, err := unix.Poll(fds, timeout)
+		if err != unix.EINTR && (err != nil || fds[0].Revents&unix.POLLERR == 0) {
+			return err
+		}
+	}
 }
 
 // loop receives and answers what can be answered without waiting for anything.
