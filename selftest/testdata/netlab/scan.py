@@ -1,9 +1,10 @@
 # scan.py PID [UNTIL [EXCEPT...]]: what the session of PID holds. Each process that PID starts is traced, and looked at while it
 # exits: its memory is what it was, with the answers that it got. When the file UNTIL is there those that still live are looked at,
 # and each file of each mount that may be written there, but for the names EXCEPT.
-import ctypes, fnmatch, os, re, stat, sys
+import array, ctypes, fnmatch, os, re, stat, sys
 from found import Found, LONGEST
 SEIZE, CONT, FORK, VFORK, CLONE, EXIT, WALL, PAGE, PART = 0x4206, 7, 1, 2, 3, 6, 0x40000000, os.sysconf("SC_PAGESIZE"), 1 << 20
+THERE = 1 << 62 # in pagemap: present or swapped out
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 top = int(sys.argv[1])
@@ -24,9 +25,10 @@ def memory(pid):
         for at in range(a, b, PART): # the last bytes twice: something may lie across
             try:
                 pages.seek(at // PAGE * 8)
-                if pages.read(min(b - at, PART) // PAGE * 8).strip(b"\0"): # else nobody has touched them
-                    mem.seek(at)
-                    yield mem.read(min(b - at, PART + LONGEST))
+                there = array.array("Q", pages.read(min(b - at, PART) // PAGE * 8))
+                for run in re.finditer(b"\1+", bytes(map(THERE.__le__, there))): # else nobody has touched them
+                    mem.seek(at + run.start() * PAGE)
+                    yield mem.read(min(b - mem.tell(), len(run[0]) * PAGE + LONGEST))
             except (OSError, ValueError, OverflowError):
                 pass
 def look(pid, found):
