@@ -128,11 +128,13 @@ func gitNames() []Rule {
 }
 
 // InGit has the rules about single names in a repository's directory that programs act upon, relative to it.
-func InGit() []Rule {
+func InGit() []Rule { return slices.Clone(inGit()) }
+
+var inGit = sync.OnceValue(func() []Rule {
 	return slices.DeleteFunc(gitNames(), func(r Rule) bool {
 		return r.Action == Allow || strings.Contains(r.Pattern, "*")
 	})
-}
+})
 
 // CountsOf are the files in a repository's directory by which a rebase counts: how far it is, and of how many.
 func CountsOf() [4]string {

@@ -86,7 +86,17 @@ type Judge struct {
 	sourced func() *index
 	mu      sync.Mutex
 	places  map[string]*Place
+	known   map[step]*Place
 }
+
+// step leads from a place to the one inside a directory there.
+type step struct {
+	from *Place
+	name string
+}
+
+// maxKnown bounds the steps that are remembered.
+const maxKnown = 1 << 12
 
 type component struct {
 	text  string // folded, unless it is exact
@@ -126,7 +136,8 @@ const FoldAll Option = 2
 
 // NewJudge compiles rules.
 func NewJudge(rules []Rule, options ...Option) (*Judge, error) {
-	j := &Judge{rules: rules, places: make(map[string]*Place), secrets: slices.Contains(options, HideSecrets)}
+	j := &Judge{rules: rules, places: make(map[string]*Place), known: make(map[step]*Place),
+		secrets: slices.Contains(options, HideSecrets)}
 	foldAll := slices.Contains(options, FoldAll)
 	for _, r := range rules {
 		cs := r.compiled
@@ -308,8 +319,26 @@ func (m Maker) under(builtIn, source bool) bool {
 	return m == ByHost || !builtIn || m == BySession && source
 }
 
-// Below is the place inside the directory of that name.
+// Below is the place inside the directory of that name. Each call on a path goes the same steps again.
 func (p *Place) Below(name string) *Place {
+	j := p.judge
+	j.mu.Lock()
+	next := j.known[step{p, name}]
+	j.mu.Unlock()
+	if next != nil {
+		return next
+	}
+	next = p.below(name)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.known) >= maxKnown {
+		clear(j.known)
+	}
+	j.known[step{p, strings.Clone(name)}] = next
+	return next
+}
+
+func (p *Place) below(name string) *Place {
 	v := p.Rule(name, ByHost)
 	if v.Action == Hide {
 		return p.judge.intern(Place{within: true, inherit: Hide, why: v.Why})

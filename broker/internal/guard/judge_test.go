@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -550,5 +551,31 @@ func TestOrdinary(t *testing.T) {
 		if at.Ordinary() != want {
 			t.Errorf("%s: ordinary %v", p, at.Ordinary())
 		}
+	}
+}
+
+// Steps from one place to the next are remembered, no more than maxKnown of them, and each leads where it led before.
+func TestStepsAreRemembered(t *testing.T) {
+	j, err := NewJudge([]Rule{{Pattern: "**/.git/config", Action: Guard}, {Pattern: "a/*/b", Action: Hide}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := j.Root().Below("a")
+	for i := range 2*maxKnown + 1 {
+		if a.Below(fmt.Sprint(i)) != a.below("x") {
+			t.Fatalf("a/%d is another place than a/x", i)
+		}
+		if len(j.known) > maxKnown {
+			t.Fatalf("%d steps are remembered", len(j.known))
+		}
+	}
+	for _, name := range []string{".git", "b", "a", "x"} {
+		first, other := a.Below(name), j.Root().Below(name)
+		if a.Below(name) != first || first != a.below(name) || other != j.Root().below(name) {
+			t.Errorf("%s leads elsewhere the second time", name)
+		}
+	}
+	if a.Below("x") == j.Root().Below("x") {
+		t.Error("one name leads to the same from two places") // the control
 	}
 }

@@ -177,6 +177,11 @@ type reader interface {
 	Readlink(string) (string, error)
 }
 
+type lister interface {
+	reader
+	ReadDir(string) ([]Entry, error)
+}
+
 // Resolve walks the absolute path p, following every link, and returns where it leads, the links on
 // the way, and what is there. A component that does not exist is an error that wraps ENOENT; canon is
 // then the canonical form of as much as exists, with the rest appended.
@@ -234,6 +239,18 @@ func Resolve(fs reader, p string) (canon string, links []LinkAt, st Stat, err er
 		st, err = fs.Lstat(canon)
 	}
 	return canon, links, st, err
+}
+
+// ByLink says whether a link stands on the way from a directory, which is no link, to a name below it.
+func ByLink(fs lister, dir, name string) bool {
+	if list, err := fs.ReadDir(dir); err == nil {
+		first, _, deeper := strings.Cut(name, "/")
+		if e, ok := entry(list, first); !ok || e.Type != Link && !(e.Type == Dir && deeper) {
+			return false
+		}
+	}
+	_, links, _, _ := Resolve(fs, path.Join(dir, name))
+	return len(links) > 0
 }
 
 // LeadsTo is where p leads, with what does not exist appended: p itself, clean, where nobody can say.

@@ -354,3 +354,26 @@ func TestCacheNoticesALink(t *testing.T) {
 		t.Errorf("%v, exchanged %q", err, c.Exchanged())
 	}
 }
+
+// ByLink looks at a list first: what it says is what each walk would say.
+func TestByLink(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(top+"/dir/deep", 0o755), os.WriteFile(top+"/file", nil, 0o644),
+		os.Symlink("dir", top+"/link"), os.Symlink("none", top+"/dangling"),
+		os.Symlink("deep", top+"/dir/inner")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"file": false, "dir": false, "dir/deep": false, "none": false, "none/x": false,
+		"dir/none": false, "file/x": false, "link": true, "link/deep": true, "link/none": true, "dangling": true,
+		"dangling/x": true, "dir/inner": true, "dir/inner/none": true} {
+		if got := ByLink(FS{}, top, name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+		if _, links, _, _ := Resolve(FS{}, top+"/"+name); len(links) > 0 != want {
+			t.Errorf("%s: a walk finds the links %v", name, links) // the control
+		}
+	}
+}

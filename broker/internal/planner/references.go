@@ -224,8 +224,7 @@ func (r *referrer) worktree(git string) (text []byte, ok bool) {
 // inGit adds what names that git acts upon in a repository's directory lead to, and notes those that have other names.
 func (r *referrer) inGit(git string) {
 	for _, n := range guard.InGit() {
-		p := path.Join(git, n.Pattern)
-		if _, links, _, _ := host.Resolve(r.in.FS, p); len(links) > 0 {
+		if p := path.Join(git, n.Pattern); host.ByLink(r.in.FS, git, n.Pattern) {
 			r.add(p, leadsThere(path.Base(p), n.Why), true, true)
 		}
 	}
