@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -50,6 +51,20 @@ func cmdJSONObject(ts *testscript.TestScript, args []string) {
 // schemaOf is what docs/schema.json says of the answer called name. Here a member that it does not have is a mistake,
 // so that it is complete; programs of others ignore such members.
 func schemaOf(name string) (*jsonschema.Schema, error) {
+	c, err := schemas()
+	if err != nil {
+		return nil, err
+	}
+	compiling.Lock()
+	defer compiling.Unlock()
+	return c.Compile("schema.json#/$defs/" + strings.ReplaceAll(name, " ", "%20"))
+}
+
+// compiling is held by who compiles a part of schemas, which then has it for all.
+var compiling sync.Mutex
+
+// schemas is read once: it is checked against the schema of schemas when it is first compiled.
+var schemas = sync.OnceValues(func() (*jsonschema.Compiler, error) {
 	f, err := os.Open("../docs/schema.json")
 	if err != nil {
 		return nil, err
@@ -62,11 +77,8 @@ func schemaOf(name string) (*jsonschema.Schema, error) {
 	closeObjects(doc)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("schema.json", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("schema.json#/$defs/" + strings.ReplaceAll(name, " ", "%20"))
-}
+	return c, c.AddResource("schema.json", doc)
+})
 
 // closeObjects adds to each description of an object that it has no other members.
 func closeObjects(v any) {

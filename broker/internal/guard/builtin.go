@@ -15,9 +15,13 @@ func BuiltIn() []Rule { return slices.Clone(builtIn().rules) }
 // judge, Look's, is made when it is first asked.
 var builtIn = sync.OnceValue(func() (b struct {
 	rules []Rule
+	inGit []Rule
 	judge func() (*Judge, error)
 }) {
 	b.rules = builtInNames()
+	b.inGit = slices.DeleteFunc(gitNames(), func(r Rule) bool {
+		return r.Action == Allow || strings.Contains(r.Pattern, "*")
+	})
 	for i := range b.rules {
 		b.rules[i].compiled, _ = compile(b.rules[i]) // what is wrong NewJudge says
 	}
@@ -128,13 +132,7 @@ func gitNames() []Rule {
 }
 
 // InGit has the rules about single names in a repository's directory that programs act upon, relative to it.
-func InGit() []Rule { return slices.Clone(inGit()) }
-
-var inGit = sync.OnceValue(func() []Rule {
-	return slices.DeleteFunc(gitNames(), func(r Rule) bool {
-		return r.Action == Allow || strings.Contains(r.Pattern, "*")
-	})
-})
+func InGit() []Rule { return slices.Clone(builtIn().inGit) }
 
 // CountsOf are the files in a repository's directory by which a rebase counts: how far it is, and of how many.
 func CountsOf() [4]string {

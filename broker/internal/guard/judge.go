@@ -89,15 +89,6 @@ type Judge struct {
 	known   map[step]*Place
 }
 
-// step leads from a place to the one inside a directory there.
-type step struct {
-	from *Place
-	name string
-}
-
-// maxKnown bounds the steps that are remembered.
-const maxKnown = 1 << 12
-
 type component struct {
 	text  string // folded, unless it is exact
 	glob  bool
@@ -319,25 +310,7 @@ func (m Maker) under(builtIn, source bool) bool {
 	return m == ByHost || !builtIn || m == BySession && source
 }
 
-// Below is the place inside the directory of that name. Each call on a path goes the same steps again.
-func (p *Place) Below(name string) *Place {
-	j := p.judge
-	j.mu.Lock()
-	next := j.known[step{p, name}]
-	j.mu.Unlock()
-	if next != nil {
-		return next
-	}
-	next = p.below(name)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.known) >= maxKnown {
-		clear(j.known)
-	}
-	j.known[step{p, strings.Clone(name)}] = next
-	return next
-}
-
+// below is what Below remembers.
 func (p *Place) below(name string) *Place {
 	v := p.Rule(name, ByHost)
 	if v.Action == Hide {
