@@ -186,7 +186,7 @@ func tidy(cache, sum string) {
 
 // accelerator says whether KVM boots the kernel as far as its panic for want of a root file system, and if not why.
 // That /dev/kvm can be opened says little: nested, it may refuse or hang, which takes a whole processor. A boot takes a
-// second of one.
+// second of one, and is given two.
 func accelerator(dir string) (accel, why string) {
 	const slow = "machines are emulated, ten times slower"
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
@@ -201,7 +201,7 @@ func accelerator(dir string) (accel, why string) {
 	f.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -t 5; exec qemu-system-x86_64 -nodefaults -display none -no-reboot \
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -t 2; exec qemu-system-x86_64 -nodefaults -display none -no-reboot \
 		-m 512 -kernel "$0" -append panic=-1 -accel kvm -cpu host`, filepath.Join(dir, "vmlinux"))
 	out, err := cmd.CombinedOutput()
 	if err == nil {
